@@ -1,0 +1,210 @@
+# weir: build, test, install. `make help` lists the targets.
+#
+# Objects live in build/<config>/, one directory per set of flags, so that sanitizer and release objects never mix; programs are
+# linked into build/bin/ (build/<config>/bin for other configurations). Tables of hooks, tools and model families are generated from the
+# files that exist: adding one means adding one file.
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+CC      ?= gcc
+SAN     ?=#      address, undefined, thread: set by the check-* targets
+OMP     ?= 1
+WERROR  ?= 0
+HOOKS_OFF ?= 0#  1: compile the forward pass without its hook machinery (for `make bench` only)
+
+CONFIG := $(if $(SAN),san-$(SAN),release)
+ifeq ($(HOOKS_OFF),1)
+CONFIG := nohooks
+endif
+ifeq ($(OMP),0)
+CONFIG := $(CONFIG)-serial
+endif
+BUILD ?= build/$(CONFIG)
+BIN   := $(if $(filter build/release,$(BUILD)),build/bin,$(BUILD)/bin)
+GEN   := $(BUILD)/gen
+
+# --- flags
+WARN := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wundef -Wformat=2
+ifeq ($(WERROR),1)
+WARN += -Werror
+endif
+OPT    ?= -O2 -g
+CSTD   := -std=c11 -D_GNU_SOURCE
+CFLAGS_ALL = $(CSTD) $(OPT) $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -fno-trapping-math -MMD -MP $(CFLAGS)
+LDFLAGS_ALL = $(LDFLAGS)
+ifneq ($(SAN),)
+CFLAGS_ALL += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
+LDFLAGS_ALL += -fsanitize=$(SAN)
+endif
+ifeq ($(HOOKS_OFF),1)
+CFLAGS_ALL += -DWEIR_BENCH_NO_HOOKS
+endif
+OMPFLAG := $(if $(filter 1,$(OMP)),-fopenmp,)
+
+HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null)
+HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null)
+ifeq ($(HDF5_LIBS)$(filter deps clean help format,$(MAKECMDGOALS)),)
+$(error HDF5 was not found (pkg-config hdf5): run `make deps` first)
+endif
+ifeq ($(shell pkg-config --exists libdeflate 2>/dev/null && echo 1),1)
+CFLAGS_ALL += -DWEIR_HAVE_LIBDEFLATE
+LIBS_DEFLATE := -ldeflate
+endif
+LIBS = $(HDF5_LIBS) -lz $(LIBS_DEFLATE) -lm -lpthread $(OMPFLAG)
+
+# --- sources. ROOMS narrows the library while one part is being built.
+ROOMS  ?= base io tokenizer kernels model run hooks record
+LIBSRC := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$(r)/*.c)))
+HOOKSRC := $(if $(filter hooks,$(ROOMS)),$(sort $(wildcard hooks/*.c)))
+TOOLSRC := $(sort $(wildcard tools/*.c)) $(sort $(wildcard tools/cli/*.c))
+TOOLS   := $(filter-out weir,$(basename $(notdir $(wildcard tools/*.c))))
+# Tools that are also links by bare name (a name that would hide a system program is not).
+BARE    := $(filter trace neuron-top logit-lens rome generate notebook-export,$(TOOLS))
+ARCHES  := $(patsubst arch_%,%,$(basename $(notdir $(sort $(wildcard lib/model/arch_*.c)))))
+
+LIBOBJ  := $(LIBSRC:%.c=$(BUILD)/%.o) $(HOOKSRC:%.c=$(BUILD)/%.o)
+LIBOBJ  += $(if $(HOOKSRC),$(GEN)/hook_table.o) $(if $(filter model,$(ROOMS)),$(GEN)/arch_table.o)
+TOOLOBJ := $(TOOLSRC:%.c=$(BUILD)/%.o) $(GEN)/tool_table.o
+LIBA := $(BUILD)/libweir.a
+SOVER := 0
+VERSION := $(shell sed -n 's/^.define WEIR_VERSION "\(.*\)"/\1/p' lib/include/weir/base.h)
+LIBSO := $(BUILD)/libweir.so.$(SOVER)
+
+.PHONY: all help deps check check-asan check-ubsan check-tsan bench conformance install uninstall clean format lib tests
+.SECONDARY:
+all: $(BIN)/weir $(LIBSO) links
+
+help:
+	@sed -n 's/^## //p' Makefile
+
+## make              build build/bin/weir and its links, build/release/libweir.a and .so
+## make deps         install what is needed (Debian's packages, with apt-get)
+## make check        all tests that need nothing beyond Debian's packages
+## make check-asan, check-ubsan, check-tsan   the C tests under sanitizers
+## make bench        measure; prints a table, writes build/bench.json
+## make conformance  compare with Hugging Face and TransformerLens (needs the network once, for a private environment)
+## make install      PREFIX (/usr/local), DESTDIR
+
+DEPS := build-essential pkg-config libhdf5-dev hdf5-tools zlib1g-dev libdeflate-dev liblapacke-dev libcmocka-dev \
+        python3 python3-venv python3-numpy python3-h5py python3-xarray python3-h5netcdf python3-pytest clang libomp-dev
+deps:
+	$(if $(filter 0,$(shell id -u)),,sudo) sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(DEPS)'
+
+# --- the library
+lib: $(LIBA) $(LIBSO)
+$(BUILD)/lib/%.o: INC = -Ilib/include -Ilib
+$(BUILD)/lib/base/parallel.o: EXTRA = $(OMPFLAG)
+$(BUILD)/lib/record/%.o: EXTRA = $(HDF5_CFLAGS)
+$(BUILD)/lib/kernels/%.o: OPT = -O3 -g
+$(BUILD)/lib/kernels/%_avx2.o: EXTRA = -mavx2 -mfma -mf16c
+$(BUILD)/lib/kernels/%_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512
+$(BUILD)/lib/model/brook.o: EXTRA = -DWEIR_DATADIR='"$(PREFIX)/share/weir"'
+# hooks/ and tools/ see the public headers only: reaching into the library does not build.
+$(BUILD)/hooks/%.o: INC = -Ilib/include
+$(BUILD)/tools/%.o: INC = -Ilib/include -Itools
+$(GEN)/hook_table.o $(GEN)/tool_table.o: INC = -Ilib/include -Itools
+$(GEN)/arch_table.o: INC = -Ilib/include -Ilib
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(INC) $(EXTRA) -c $< -o $@
+$(GEN)/%.o: $(GEN)/%.c
+	$(CC) $(CFLAGS_ALL) $(INC) -c $< -o $@
+
+# Tables of what exists. A file NAME.c exports weir_hook_NAME, weir_tool_NAME or weir_arch_NAME (hyphens as underscores).
+$(GEN)/hook_table.c: $(HOOKSRC) Makefile
+	@mkdir -p $(@D)
+	@lib/hooks/table.sh hook 'weir/hook.h' weir_hook_class $(basename $(notdir $(HOOKSRC))) > $@
+$(GEN)/tool_table.c: $(wildcard tools/*.c) Makefile
+	@mkdir -p $(@D)
+	@lib/hooks/table.sh tool 'cli/tool.h' weir_tool $(TOOLS) > $@
+$(GEN)/arch_table.c: $(wildcard lib/model/arch_*.c) Makefile
+	@mkdir -p $(@D)
+	@lib/hooks/table.sh arch 'model/arch.h' weir_arch $(ARCHES) > $@
+
+$(LIBA): $(LIBOBJ)
+	@rm -f $@
+	$(AR) rcs $@ $^
+$(LIBSO): $(LIBOBJ)
+	$(CC) -shared -Wl,-soname,libweir.so.$(SOVER) -Wl,-z,defs $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+
+# --- the program and its links
+$(BIN)/weir: $(TOOLOBJ) $(LIBA)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+.PHONY: links
+links: $(BIN)/weir
+	@for t in $(BARE); do ln -sf weir $(BIN)/$$t; done
+
+# --- tests: each .c of tests/unit and tests/kernels is a cmocka program of its own
+TESTSRC := $(sort $(wildcard tests/unit/*.c) $(wildcard tests/kernels/*.c))
+TESTBIN := $(TESTSRC:%.c=$(BUILD)/%)
+OOMBIN  := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/oom/*.c)))
+FUZZBIN := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/*.c)))
+APIBIN  := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/api/*.c)))
+BENCHBIN := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/bench/*.c)))
+$(BUILD)/tests/%.o: INC = -Ilib/include -Ilib -Itests
+$(BUILD)/tests/api/%.o: INC = -Ilib/include
+$(BUILD)/tests/unit/% : $(BUILD)/tests/unit/%.o $(LIBA)
+	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) -lcmocka
+$(BUILD)/tests/kernels/% : $(BUILD)/tests/kernels/%.o $(LIBA)
+	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) -lcmocka
+$(BUILD)/tests/oom/% : $(BUILD)/tests/oom/%.o $(LIBA)
+	$(CC) $(LDFLAGS_ALL) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign $^ -o $@ $(LIBS) -lcmocka
+$(BUILD)/tests/fuzz/% : $(BUILD)/tests/fuzz/%.o $(LIBA)
+	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+$(BUILD)/tests/api/% : $(BUILD)/tests/api/%.o $(LIBA)
+	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+$(BUILD)/tests/bench/% : $(BUILD)/tests/bench/%.o $(LIBA)
+	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+tests: $(TESTBIN) $(OOMBIN) $(FUZZBIN) $(APIBIN)
+
+check: all tests
+	tests/run --build $(BUILD) --bin $(BIN)
+
+# Results are compared with ratios in one run; nothing here gates a commit.
+bench: all $(BENCHBIN) bench-nohooks
+	tests/bench/run --build $(BUILD) --bin $(BIN)
+.PHONY: bench-nohooks
+bench-nohooks:
+	$(MAKE) HOOKS_OFF=1 build/nohooks/tests/bench/bench_run
+
+conformance: all
+	tests/conformance/run.sh $(BIN)
+
+# gcc's libgomp looks like races to the thread sanitizer; clang with its own OpenMP does not.
+check-asan:
+	$(MAKE) SAN=address OPT='-O1 -g' tests build/san-address/bin/weir
+	tests/run --build build/san-address --bin build/san-address/bin --c-only
+check-ubsan:
+	$(MAKE) SAN=undefined OPT='-O1 -g' tests build/san-undefined/bin/weir
+	tests/run --build build/san-undefined --bin build/san-undefined/bin --c-only
+check-tsan:
+	$(MAKE) SAN=thread CC=clang OPT='-O1 -g' tests build/san-thread/bin/weir
+	tests/run --build build/san-thread --bin build/san-thread/bin --c-only
+
+# --- installation
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/weir \
+	    $(DESTDIR)$(PREFIX)/share/weir/brook
+	install -m 755 $(BIN)/weir $(DESTDIR)$(PREFIX)/bin/weir
+	for t in $(BARE); do ln -sf weir $(DESTDIR)$(PREFIX)/bin/$$t; done
+	install -m 644 lib/include/weir/*.h $(DESTDIR)$(PREFIX)/include/weir/
+	install -m 644 $(LIBA) $(DESTDIR)$(PREFIX)/lib/libweir.a
+	install -m 755 $(LIBSO) $(DESTDIR)$(PREFIX)/lib/libweir.so.$(SOVER)
+	ln -sf libweir.so.$(SOVER) $(DESTDIR)$(PREFIX)/lib/libweir.so
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(LIBS)|' lib/weir.pc.in \
+	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/weir.pc
+	install -m 644 $(filter-out lib/brook/recipe,$(wildcard lib/brook/*)) $(DESTDIR)$(PREFIX)/share/weir/brook/
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/weir $(BARE:%=$(DESTDIR)$(PREFIX)/bin/%) $(DESTDIR)$(PREFIX)/lib/libweir.* \
+	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/weir.pc
+	rm -rf $(DESTDIR)$(PREFIX)/include/weir $(DESTDIR)$(PREFIX)/share/weir
+
+format:
+	clang-format -i $(LIBSRC) $(HOOKSRC) $(TOOLSRC) $(TESTSRC)
+
+clean:
+	rm -rf build
+
+-include $(LIBOBJ:.o=.d) $(TOOLOBJ:.o=.d) $(TESTBIN:=.d) $(OOMBIN:=.d) $(FUZZBIN:=.d) $(APIBIN:=.d) $(BENCHBIN:=.d)

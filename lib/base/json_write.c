@@ -1,0 +1,166 @@
+#include <weir/json.h>
+
+#include <assert.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "utf8.h"
+
+void weir_jsonw_init(weir_jsonw *w, FILE *f)
+{
+    *w = (weir_jsonw){.f = f};
+}
+
+/* The comma before a value; in an object the key wrote it. */
+static void before_value(weir_jsonw *w)
+{
+    if (w->in_object[w->depth])
+        return;
+    if (w->comma[w->depth])
+        fputc(',', w->f);
+    w->comma[w->depth] = w->depth > 0;
+}
+
+static void enter(weir_jsonw *w, bool object)
+{
+    before_value(w);
+    assert(w->depth + 1 < (int)(sizeof w->comma / sizeof *w->comma));
+    w->depth++;
+    w->comma[w->depth] = false;
+    w->in_object[w->depth] = object;
+    fputc(object ? '{' : '[', w->f);
+}
+
+void weir_jsonw_object(weir_jsonw *w)
+{
+    enter(w, true);
+}
+
+void weir_jsonw_array(weir_jsonw *w)
+{
+    enter(w, false);
+}
+
+void weir_jsonw_end(weir_jsonw *w)
+{
+    assert(w->depth > 0);
+    fputc(w->in_object[w->depth] ? '}' : ']', w->f);
+    w->depth--;
+}
+
+static void write_escape(FILE *f, unsigned char c)
+{
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+    const char *at = c ? strchr(from, c) : NULL;
+    if (at)
+        fprintf(f, "\\%c", to[at - from]);
+    else
+        fprintf(f, "\\u%04x", c);
+}
+
+static void write_string(FILE *f, const char *p, size_t n)
+{
+    size_t from = 0, i = 0; /* [from, i): plain bytes not written yet */
+    fputc('"', f);
+    while (i < n) {
+        unsigned char c = (unsigned char)p[i];
+        bool escape = c < 0x20 || c == '"' || c == '\\';
+        int len = escape ? 0 : weir_utf8_len(p + i, n - i);
+        if (len) {
+            i += (size_t)len;
+            continue;
+        }
+        fwrite(p + from, 1, i - from, f);
+        if (escape)
+            write_escape(f, c);
+        else
+            fputs("\xef\xbf\xbd", f);
+        from = ++i;
+    }
+    fwrite(p + from, 1, i - from, f);
+    fputc('"', f);
+}
+
+void weir_jsonw_key(weir_jsonw *w, const char *key)
+{
+    if (w->comma[w->depth])
+        fputc(',', w->f);
+    w->comma[w->depth] = true;
+    write_string(w->f, key, strlen(key));
+    fputc(':', w->f);
+}
+
+void weir_jsonw_str(weir_jsonw *w, const char *p, size_t n)
+{
+    before_value(w);
+    write_string(w->f, p, n);
+}
+
+void weir_jsonw_cstr(weir_jsonw *w, const char *z)
+{
+    weir_jsonw_str(w, z, strlen(z));
+}
+
+void weir_jsonw_int(weir_jsonw *w, int64_t v)
+{
+    before_value(w);
+    fprintf(w->f, "%lld", (long long)v);
+}
+
+/* Does v, written with `digits` digits, read back as the same number? The text is left in buf. */
+static bool round_trips(char buf[40], double v, bool single, int digits)
+{
+    snprintf(buf, 40, "%.*g", digits, v);
+    return single ? strtof(buf, NULL) == (float)v : strtod(buf, NULL) == v;
+}
+
+/* The fewest digits that round-trip; 9 and 17 always do. Most numbers need nearly all of them, so the search begins
+ * high. */
+static void write_number(weir_jsonw *w, double v, bool single)
+{
+    char buf[40];
+    before_value(w);
+    if (!isfinite(v)) {
+        fputs("null", w->f);
+        return;
+    }
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0),
+             old = uselocale(c); /* printf and strtod of this thread only */
+    int digits = single ? 6 : 15;
+    if (round_trips(buf, v, single, digits)) {
+        while (digits > 1 && round_trips(buf, v, single, digits - 1))
+            digits--;
+    } else {
+        while (!round_trips(buf, v, single, ++digits))
+            ;
+    }
+    snprintf(buf, sizeof buf, "%.*g", digits, v);
+    uselocale(old);
+    if (c)
+        freelocale(c);
+    fputs(buf, w->f);
+}
+
+void weir_jsonw_double(weir_jsonw *w, double v)
+{
+    write_number(w, v, false);
+}
+
+void weir_jsonw_float(weir_jsonw *w, float v)
+{
+    write_number(w, (double)v, true);
+}
+
+void weir_jsonw_bool(weir_jsonw *w, bool v)
+{
+    before_value(w);
+    fputs(v ? "true" : "false", w->f);
+}
+
+void weir_jsonw_null(weir_jsonw *w)
+{
+    before_value(w);
+    fputs("null", w->f);
+}

@@ -1,0 +1,278 @@
+/* Names of hook points as users write them, and the nearest one when there is none. */
+#include <stdio.h>
+#include <string.h>
+
+#include "points.h"
+#include "selector.h"
+
+enum { NAME_MAX_BYTES = 256, MAX_ALTERNATIVES = 1024 };
+
+/* Short names; the first of a site is the one that help shows. */
+static const struct short_site {
+    const char *name;
+    weir_site site;
+} short_sites[] = {
+    {"resid_pre", WEIR_SITE_RESID_PRE},
+    {"resid_mid", WEIR_SITE_RESID_MID},
+    {"resid_post", WEIR_SITE_RESID_POST},
+    {"attn_out", WEIR_SITE_ATTN_OUT},
+    {"mlp_out", WEIR_SITE_MLP_OUT},
+    {"ln1", WEIR_SITE_LN1_OUT},
+    {"ln2", WEIR_SITE_LN2_OUT},
+    {"pre", WEIR_SITE_MLP_PRE},
+    {"gate", WEIR_SITE_MLP_PRE},
+    {"up", WEIR_SITE_MLP_PRE_LINEAR},
+    {"post", WEIR_SITE_MLP_POST},
+    {"q", WEIR_SITE_Q},
+    {"k", WEIR_SITE_K},
+    {"v", WEIR_SITE_V},
+    {"z", WEIR_SITE_Z},
+    {"pattern", WEIR_SITE_PATTERN},
+    {"mlp_pre", WEIR_SITE_MLP_PRE},
+    {"mlp_post", WEIR_SITE_MLP_POST},
+};
+enum { N_SHORT = sizeof short_sites / sizeof *short_sites };
+
+bool weir_digits(weir_str s, int64_t *out)
+{
+    if (s.n == 0 || s.n > 18)
+        return false;
+    *out = 0;
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] < '0' || s.p[i] > '9')
+            return false;
+        *out = *out * 10 + (s.p[i] - '0');
+    }
+    return true;
+}
+
+weir_status weir_no_layer(weir_err *err, int64_t layer, int64_t n_layers)
+{
+    return weir_fail(err, WEIR_E_ARG, "layer %lld does not exist: the model has %lld layers, 0 to %lld",
+                     (long long)layer, (long long)n_layers, (long long)(n_layers - 1));
+}
+
+/* --- globs */
+
+/* Does name match the pattern p, which has * and ? but no braces? Only the last star can need to grow: linear in
+ * practice. */
+static bool glob(const char *p, const char *name)
+{
+    const char *star = NULL, *mark = NULL;
+    while (*name) {
+        if (*p == '*') {
+            star = ++p;
+            mark = name;
+        } else if (*p == '?' || *p == *name) {
+            p++;
+            name++;
+        } else if (star) {
+            p = star;
+            name = ++mark;
+        } else {
+            return false;
+        }
+    }
+    while (*p == '*')
+        p++;
+    return !*p;
+}
+
+typedef struct search {
+    const weir_point_map *map;
+    const uint8_t *layer_on;
+    uint8_t *hit;
+    int64_t found;
+    int alternatives;
+    weir_err *err;
+} search;
+
+static void take(search *s, int64_t i)
+{
+    const weir_point *p = &s->map->point[i];
+    if (p->layer >= 0 && s->layer_on && !s->layer_on[p->layer])
+        return;
+    s->hit[i] = 1;
+    s->found++;
+}
+
+static void match_plain(search *s, const char *pattern)
+{
+    for (int64_t i = 0; i < s->map->n; i++)
+        if (glob(pattern, s->map->point[i].name))
+            take(s, i);
+}
+
+/* The brace that closes the one at p, or NULL. */
+static const char *closing(const char *p)
+{
+    int depth = 0;
+    for (; *p; p++) {
+        depth += (*p == '{') - (*p == '}');
+        if (depth == 0)
+            return p;
+    }
+    return NULL;
+}
+
+/* Replaces the first {a,b} by each of its alternatives, and goes on with the result. */
+static weir_status match_braces(search *s, const char *pattern)
+{
+    const char *open = strchr(pattern, '{');
+    if (++s->alternatives > MAX_ALTERNATIVES)
+        return weir_fail(s->err, WEIR_E_ARG, "the braces of a selector stand for more than %d names", MAX_ALTERNATIVES);
+    if (!open) {
+        match_plain(s, pattern);
+        return WEIR_OK;
+    }
+    const char *close = closing(open);
+    if (!close)
+        return weir_fail(s->err, WEIR_E_ARG, "\"%s\": a { has no }", pattern);
+    const char *from = open + 1;
+    int depth = 0;
+    for (const char *p = from; p <= close; p++) {
+        if (depth == 0 && (*p == ',' || p == close)) {
+            char next[NAME_MAX_BYTES];
+            snprintf(next, sizeof next, "%.*s%.*s%s", (int)(open - pattern), pattern, (int)(p - from), from, close + 1);
+            WEIR_TRY(match_braces(s, next));
+            from = p + 1;
+        }
+        depth += (*p == '{') - (*p == '}');
+    }
+    return WEIR_OK;
+}
+
+/* --- the nearest name */
+
+/* Levenshtein distance: insertions, deletions and changes of one character. */
+static int distance(const char *a, const char *b)
+{
+    int row[NAME_MAX_BYTES + 1];
+    int n = (int)strlen(b);
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 0; a[i]; i++) {
+        int diagonal = row[0];
+        row[0] = i + 1;
+        for (int j = 0; j < n; j++) {
+            int change = diagonal + (a[i] != b[j]);
+            int gap = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
+            diagonal = row[j + 1];
+            row[j + 1] = change < gap ? change : gap;
+        }
+    }
+    return row[n];
+}
+
+static void consider(const char *name, const char *candidate, int *best, char *nearest)
+{
+    int d = distance(name, candidate);
+    if (d >= *best)
+        return;
+    *best = d;
+    snprintf(nearest, NAME_MAX_BYTES, "%s", candidate);
+}
+
+/* The layer as the user wrote it, so that the suggestion is about the same layers: "blocks.{0,3}." -> "{0,3}". */
+static void written_layer(const char *name, char *out)
+{
+    const char *layer = "0";
+    size_t n = 1;
+    if (strncmp(name, "blocks.", 7) == 0) {
+        const char *dot = strchr(name + 7, '.');
+        if (dot && dot > name + 7) {
+            layer = name + 7;
+            n = (size_t)(dot - layer);
+        }
+    }
+    memcpy(out, layer, n);
+    out[n] = 0;
+}
+
+static weir_status unknown(const search *s, const char *name, int64_t n_layers)
+{
+    char layer[NAME_MAX_BYTES], nearest[NAME_MAX_BYTES] = "", candidate[NAME_MAX_BYTES];
+    int64_t number;
+    int best = INT32_MAX;
+    written_layer(name, layer);
+    if (weir_digits((weir_str){layer, strlen(layer)}, &number) && number >= n_layers)
+        return weir_no_layer(s->err, number, n_layers);
+    for (int64_t i = 0; i < s->map->n; i++) {
+        const weir_point *p = &s->map->point[i];
+        if (p->layer > 0)
+            continue;
+        const char *site = weir_site_name(p->site);
+        int n = p->layer < 0 ? snprintf(candidate, sizeof candidate, "%s", site)
+                             : snprintf(candidate, sizeof candidate, "blocks.%s.%s", layer, site);
+        if (n < NAME_MAX_BYTES)
+            consider(name, candidate, &best, nearest);
+    }
+    for (int i = 0; i < N_SHORT; i++)
+        if (s->map->at[short_sites[i].site] >= 0)
+            consider(name, short_sites[i].name, &best, nearest);
+    return weir_fail(s->err, WEIR_E_HOOK,
+                     "this model has no hook point \"%s\"%s; the nearest is \"%s\" (--list-hooks shows all)", name,
+                     s->layer_on ? " in the chosen layers" : "", nearest);
+}
+
+/* --- short names */
+
+/* L6N421 or L6H3. */
+static bool neuron_or_head(const char *name, weir_site *site, int64_t *layer, int64_t *unit)
+{
+    if (name[0] != 'L')
+        return false;
+    size_t digits = strspn(name + 1, "0123456789");
+    const char *kind = name + 1 + digits;
+    if (*kind != 'N' && *kind != 'H')
+        return false;
+    *site = *kind == 'N' ? WEIR_SITE_MLP_POST : WEIR_SITE_Z;
+    return weir_digits((weir_str){name + 1, digits}, layer) &&
+           weir_digits((weir_str){kind + 1, strlen(kind + 1)}, unit);
+}
+
+static bool short_site(const char *name, bool gated, weir_site *site)
+{
+    for (int i = 0; i < N_SHORT; i++) {
+        if (strcmp(name, short_sites[i].name) != 0 || (strcmp(name, "gate") == 0 && !gated))
+            continue;
+        *site = short_sites[i].site;
+        return true;
+    }
+    return false;
+}
+
+static void take_site(search *s, weir_site site, int64_t layer)
+{
+    for (int64_t i = 0; i < s->map->n; i++) {
+        const weir_point *p = &s->map->point[i];
+        if (p->site == site && (layer < 0 || p->layer == layer))
+            take(s, i);
+    }
+}
+
+weir_status weir_names_find(const weir_point_map *map, int64_t n_layers, bool gated, weir_str text,
+                            const uint8_t *layer_on, uint8_t *hit, int64_t *unit, weir_err *err)
+{
+    search s = {.map = map, .layer_on = layer_on, .hit = hit, .err = err};
+    char name[NAME_MAX_BYTES];
+    weir_site site;
+    int64_t layer;
+    *unit = -1;
+    if (text.n >= sizeof name)
+        return weir_fail(err, WEIR_E_ARG, "a selector's name has %zu bytes; the longest that is read has %zu", text.n,
+                         sizeof name - 1);
+    for (size_t i = 0; i < text.n; i++)
+        name[i] = text.p[i] == '-' ? '_' : text.p[i] ? text.p[i] : '?';
+    name[text.n] = 0;
+    if (neuron_or_head(name, &site, &layer, unit)) {
+        if (layer >= n_layers)
+            return weir_no_layer(err, layer, n_layers);
+        take_site(&s, site, layer);
+    } else if (short_site(name, gated, &site)) {
+        take_site(&s, site, -1);
+    } else {
+        WEIR_TRY(match_braces(&s, name));
+    }
+    return s.found ? WEIR_OK : unknown(&s, name, n_layers);
+}

@@ -1,0 +1,27 @@
+/* io/filemap.h: read-only private maps of files. */
+#ifndef WEIR_FILEMAP_H
+#define WEIR_FILEMAP_H
+
+#include <weir/base.h>
+
+typedef struct weir_filemap {
+    const uint8_t *data; /* NULL for an empty file */
+    size_t size;
+    char *path; /* owned */
+} weir_filemap;
+
+/* Maps a regular file; reads nothing. Errors name the path. */
+WEIR_CHECKED weir_status weir_filemap_open(weir_filemap *m, const char *path, weir_err *err);
+void weir_filemap_close(weir_filemap *m);
+
+/* Only the first n bytes are about to be read: the system reads those ahead and nothing behind them (it would fetch
+ * megabytes of weights for every file that is opened), until weir_filemap_normal. */
+void weir_filemap_head_only(const weir_filemap *m, size_t n);
+void weir_filemap_normal(const weir_filemap *m);
+
+/* dir + "/" + name in a new string (weir_free), or NULL. */
+char *weir_path_join(const char *dir, const char *name);
+bool weir_path_is_dir(const char *path);
+bool weir_path_is_file(const char *path);
+
+#endif

@@ -1,0 +1,133 @@
+#include <weir/base.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../base/mem.h"
+#include "filemap.h"
+
+struct weir_outfile {
+    FILE *stream;
+    char *path, *part;
+    bool replace;
+};
+
+static weir_status refuse_existing(const char *path, weir_err *err)
+{
+    weir_fail(err, WEIR_E_ARG, "the file exists: choose another name or remove it");
+    weir_err_where(err, path, NULL, -1);
+    return WEIR_E_ARG;
+}
+
+static weir_status fail_system(weir_err *err, const char *what, const char *path, int number)
+{
+    weir_fail(err, WEIR_E_IO, "%s: %s", what, strerror(number));
+    weir_err_where(err, path, NULL, -1);
+    return WEIR_E_IO;
+}
+
+static bool exists(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0;
+}
+
+static weir_status open_part(weir_outfile *f, weir_err *err)
+{
+    /* O_NOFOLLOW: a .part that is a link would let the write land somewhere else. */
+    int fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0)
+        return fail_system(err, "cannot create it", f->part, errno);
+    f->stream = fdopen(fd, "wb");
+    if (f->stream)
+        return WEIR_OK;
+    int number = errno;
+    close(fd);
+    unlink(f->part);
+    return fail_system(err, "cannot write it", f->part, number);
+}
+
+weir_status weir_outfile_open(weir_outfile **out, const char *path, bool replace, weir_err *err)
+{
+    *out = NULL;
+    if (!*path)
+        return weir_fail(err, WEIR_E_ARG, "the output file has an empty name");
+    if (weir_path_is_dir(path))
+        return fail_system(err, "cannot write it", path, EISDIR);
+    if (!replace && exists(path))
+        return refuse_existing(path, err);
+    weir_outfile *f = weir_calloc(1, sizeof *f);
+    if (!f)
+        return weir_nomem(err, "an output file");
+    weir_buf part = {0};
+    bool named = weir_buf_printf(&part, "%s.part", path) == WEIR_OK;
+    *f = (weir_outfile){.part = part.p, .path = weir_strndup(path, strlen(path)), .replace = replace};
+    weir_status s = named && f->path ? open_part(f, err) : weir_nomem(err, "an output file");
+    if (s != WEIR_OK)
+        weir_outfile_abort(f);
+    else
+        *out = f;
+    return s;
+}
+
+FILE *weir_outfile_stream(weir_outfile *f)
+{
+    return f->stream;
+}
+
+/* Closes the stream; an error of any write shows here at the latest. */
+static weir_status close_stream(weir_outfile *f, weir_err *err)
+{
+    errno = 0;
+    bool bad = fflush(f->stream) != 0 || ferror(f->stream);
+    int number = errno;
+    if (fclose(f->stream) != 0 && !bad) {
+        bad = true;
+        number = errno;
+    }
+    f->stream = NULL;
+    return bad ? fail_system(err, "cannot write it", f->part, number ? number : EIO) : WEIR_OK;
+}
+
+/* link() fails where the name is taken meanwhile, which rename() would overwrite; some file systems lack it. */
+static weir_status publish(weir_outfile *f, weir_err *err)
+{
+    if (!f->replace) {
+        if (link(f->part, f->path) == 0) {
+            unlink(f->part);
+            return WEIR_OK;
+        }
+        if (errno == EEXIST || exists(f->path))
+            return refuse_existing(f->path, err);
+    }
+    return rename(f->part, f->path) ? fail_system(err, "cannot rename the finished file", f->path, errno) : WEIR_OK;
+}
+
+weir_status weir_outfile_commit(weir_outfile *f, weir_err *err)
+{
+    weir_status s = close_stream(f, err);
+    if (s == WEIR_OK)
+        s = publish(f, err);
+    if (s != WEIR_OK)
+        unlink(f->part);
+    weir_free(f->part);
+    weir_free(f->path);
+    weir_free(f);
+    return s;
+}
+
+void weir_outfile_abort(weir_outfile *f)
+{
+    if (!f)
+        return;
+    if (f->stream) {
+        fclose(f->stream);
+        unlink(f->part);
+    }
+    weir_free(f->part);
+    weir_free(f->path);
+    weir_free(f);
+}

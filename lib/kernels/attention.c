@@ -1,0 +1,326 @@
+/* kernels/attention.c: scores, softmax and the mix of values, from the tiles of the GEMM.
+ *
+ * The work is cut into blocks of up to 8 successive queries of one head. Keys lie in panels [D][48], so that a block's scores are
+ * tiles of q (k runs over the head size) with 48 keys; values lie as [keys][D], so that z is tiles of the pattern (k runs over the
+ * keys) with 48 columns. Only visible keys ever enter a row's arithmetic: the scores of others are computed in a tile and thrown away,
+ * and a row's chain over the values covers exactly its own range, in ascending order: what all rows of a block share in
+ * tiles of many rows, the ends of the range in tiles of one row. So a row has the same bits in whichever block it stands.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "kernels/kern.h"
+
+#define BLOCK WEIR_TILE_ROWS
+
+size_t weir_attn_k_floats(int64_t kv_heads, int64_t d, int64_t cap)
+{
+    return (size_t)kv_heads * (size_t)weir_ceil_div(cap, WEIR_PANEL) * WEIR_PANEL * (size_t)d;
+}
+
+/* The tiles of the last key read whole vectors: up to 15 floats more. */
+size_t weir_attn_v_floats(int64_t kv_heads, int64_t d, int64_t cap)
+{
+    return (size_t)kv_heads * (size_t)cap * (size_t)d + 16;
+}
+
+static float *key_panel(const weir_attn *a, const weir_attn_seq *s, int64_t kv, int64_t panel)
+{
+    return s->kp + (kv * weir_ceil_div(s->cap, WEIR_PANEL) + panel) * WEIR_PANEL * a->d;
+}
+
+static float *values(const weir_attn *a, const weir_attn_seq *s, int64_t kv)
+{
+    return s->v + kv * s->cap * a->d;
+}
+
+/* --- scratch of a thread: where it is in the list of sequences, then packed queries, scores and the packed pattern */
+typedef struct attn_scratch {
+    int64_t seq, base; /* sequence of the last task and its first task: tasks come in ascending order */
+    int64_t pad[6];
+} attn_scratch;
+
+typedef struct attn_ctx {
+    const weir_kern *kern;
+    const weir_attn *a;
+    const float *key, *val; /* weir_attn_store */
+    int64_t len;            /* floats of a row of scores */
+    size_t each;            /* bytes of a thread's scratch */
+} attn_ctx;
+
+static size_t scratch_each(int64_t len, int64_t d)
+{
+    const size_t floats = 2 * BLOCK * (size_t)len + (size_t)weir_ceil_div(BLOCK * d, 16) * 16;
+    return sizeof(attn_scratch) + floats * sizeof(float);
+}
+
+static int64_t padded(int64_t keys)
+{
+    return weir_ceil_div(keys, WEIR_PANEL) * WEIR_PANEL;
+}
+
+size_t weir_attn_scratch(int64_t max_len, int64_t d, int threads)
+{
+    return scratch_each(padded(max_len), d) * (size_t)(threads > 1 ? threads : 1);
+}
+
+static attn_scratch *scratch_of(const attn_ctx *c, int thread)
+{
+    return (attn_scratch *)((char *)c->a->scratch + c->each * (size_t)thread);
+}
+static float *scores_of(const attn_ctx *c, int thread)
+{
+    return (float *)(scratch_of(c, thread) + 1);
+}
+static float *packed_of(const attn_ctx *c, int thread)
+{
+    return scores_of(c, thread) + BLOCK * c->len;
+}
+static float *query_of(const attn_ctx *c, int thread)
+{
+    return packed_of(c, thread) + BLOCK * c->len;
+}
+
+/* --- blocks of queries */
+typedef struct block {
+    const weir_attn_seq *seq;
+    int64_t head, kv;
+    int64_t row;      /* in the batch */
+    int64_t pos;      /* of the first query in its sequence */
+    int rows;
+} block;
+
+static int64_t first_key(const weir_attn *a, int64_t pos)
+{
+    return a->window > 0 ? weir_max64(0, pos - a->window + 1) : 0;
+}
+
+static int64_t tasks_of(const weir_attn *a, const weir_attn_seq *s)
+{
+    return a->heads * weir_ceil_div(s->n, BLOCK);
+}
+
+/* Task i: heads one after the other, so that a head's keys stay in the cache, the longest rows first. */
+static block block_of(const attn_ctx *c, int64_t i, int thread)
+{
+    const weir_attn *a = c->a;
+    attn_scratch *at = scratch_of(c, thread);
+    while (i - at->base >= tasks_of(a, &a->seq[at->seq])) {
+        at->base += tasks_of(a, &a->seq[at->seq]);
+        at->seq++;
+    }
+    const weir_attn_seq *s = &a->seq[at->seq];
+    const int64_t blocks = weir_ceil_div(s->n, BLOCK), in = i - at->base;
+    const int64_t first = (blocks - 1 - in % blocks) * BLOCK;
+    block b = {.seq = s, .head = in / blocks, .row = s->row0 + first, .pos = s->past + first};
+    b.kv = b.head / (a->heads / a->kv_heads);
+    b.rows = (int)weir_min64(BLOCK, s->n - first);
+    return b;
+}
+
+static void for_blocks(const weir_kern *k, int threads, const weir_attn *a, void (*body)(void *, int64_t, int))
+{
+    attn_ctx c = {.kern = k, .a = a};
+    int64_t keys = 0, tasks = 0;
+    for (int64_t i = 0; i < a->n_seq; i++) {
+        keys = weir_max64(keys, a->seq[i].past + a->seq[i].n);
+        tasks += tasks_of(a, &a->seq[i]);
+    }
+    c.len = padded(keys);
+    c.each = scratch_each(c.len, a->d);
+    for (int t = 0; t < weir_max64(1, threads); t++)
+        *scratch_of(&c, t) = (attn_scratch){0};
+    weir_parallel_for(threads, tasks, 1, body, &c);
+}
+
+/* --- the three steps for one block */
+
+/* Raw scores of the block into s [rows][len], for all keys from the first row's first to the last row's last. */
+static void block_scores(const attn_ctx *c, const block *b, float *s, float *packed_q)
+{
+    const weir_attn *a = c->a;
+    const int64_t width = a->heads * a->d, lo = first_key(a, b->pos), hi = b->pos + b->rows;
+    const float *q = a->q + b->row * width + b->head * a->d;
+    weir_tile t = {.mr = b->rows, .k = a->d, .a = q, .lda = b->rows, .ldb = WEIR_PANEL, .ldc = c->len};
+    if (b->rows > 1) {
+        const weir_f32u *row[BLOCK];
+        for (int i = 0; i < b->rows; i++)
+            row[i] = q + i * width;
+        c->kern->transpose(packed_q, b->rows, row, b->rows, a->d);
+        t.a = packed_q;
+    }
+    for (int64_t p = lo / WEIR_PANEL; p * WEIR_PANEL < hi; p++) {
+        t.b = key_panel(a, b->seq, b->kv, p);
+        t.c = s + p * WEIR_PANEL;
+        t.nv = (int)weir_min64(3, weir_ceil_div(hi - p * WEIR_PANEL, WEIR_LANES));
+        c->kern->tile[WEIR_F32](&t);
+    }
+}
+
+/* One row's chain over the keys [from, to) goes on in c. */
+static void row_mix(const attn_ctx *c, weir_tile t, const float *p, const float *v, int64_t from, int64_t to)
+{
+    if (from >= to)
+        return;
+    t.mr = 1;
+    t.lda = 1;
+    t.k = to - from;
+    t.a = p + from;
+    t.b = v + from * t.ldb;
+    c->kern->tile[WEIR_F32](&t);
+}
+
+/* z of the block from its pattern p [rows][ldp]. */
+static void block_mix(const attn_ctx *c, const block *b, const float *p, int64_t ldp, float *packed)
+{
+    const weir_attn *a = c->a;
+    const float *v = values(a, b->seq, b->kv);
+    /* keys that every row sees: [from, to) */
+    const int64_t to = b->pos + 1, from = weir_min64(first_key(a, b->pos + b->rows - 1), to);
+    if (b->rows > 1) {
+        const weir_f32u *row[BLOCK];
+        for (int i = 0; i < b->rows; i++)
+            row[i] = p + i * ldp + from;
+        c->kern->transpose(packed, b->rows, row, b->rows, to - from);
+    } else {
+        packed = (float *)p + from;
+    }
+    const int64_t vecs = weir_ceil_div(a->d, WEIR_LANES), groups = weir_ceil_div(vecs, 3);
+    for (int64_t g = 0; g < groups; g++) {
+        const int64_t c0 = vecs * g / groups * WEIR_LANES, c1 = vecs * (g + 1) / groups * WEIR_LANES;
+        float z[BLOCK * WEIR_PANEL] = {0};
+        weir_tile t = {.nv = (int)(c1 - c0) / WEIR_LANES, .flags = WEIR_TILE_ADD, .ldb = a->d, .ldc = WEIR_PANEL};
+        for (int i = 0; i < b->rows; i++) {
+            t.c = z + i * WEIR_PANEL;
+            row_mix(c, t, p + i * ldp, v + c0, first_key(a, b->pos + i), from);
+        }
+        t.c = z;
+        t.mr = t.lda = b->rows;
+        t.k = to - from;
+        t.a = packed;
+        t.b = v + from * a->d + c0;
+        c->kern->tile[WEIR_F32](&t);
+        for (int i = 0; i < b->rows; i++) {
+            t.c = z + i * WEIR_PANEL;
+            row_mix(c, t, p + i * ldp, v + c0, weir_max64(to, first_key(a, b->pos + i)), b->pos + i + 1);
+            float *out = a->z + ((b->row + i) * a->heads + b->head) * a->d + c0;
+            c->kern->score_row(out, t.c, weir_min64(c1, a->d) - c0, 1.0f, 0.0f); /* copies, NaN made the one that is stored */
+        }
+    }
+}
+
+/* --- the calls */
+
+static void store_head(void *ctx, int64_t i, int thread)
+{
+    (void)thread;
+    const attn_ctx *c = ctx;
+    const weir_attn *a = c->a;
+    const weir_attn_seq *s = &a->seq[i / a->kv_heads];
+    const int64_t kv = i % a->kv_heads, width = a->kv_heads * a->d, end = s->past + s->n;
+    const int64_t from = s->row0 * width + kv * a->d;
+    for (int64_t pos = s->past; pos < end;) {
+        const int64_t lane = pos % WEIR_PANEL;
+        const int rows = (int)weir_min64(weir_min64(16, WEIR_PANEL - lane), end - pos);
+        float *panel = key_panel(a, s, kv, pos / WEIR_PANEL);
+        const weir_f32u *row[16];
+        for (int r = 0; r < rows; r++)
+            row[r] = c->key + from + (pos - s->past + r) * width;
+        if (lane == 0 && end - pos < WEIR_PANEL) /* lanes of keys to come are read by tiles, though never used */
+            memset(panel, 0, (size_t)(WEIR_PANEL * a->d) * sizeof *panel);
+        c->kern->transpose(panel + lane, WEIR_PANEL, row, rows, a->d);
+        pos += rows;
+    }
+    for (int64_t r = 0; r < s->n; r++)
+        memcpy(values(a, s, kv) + (s->past + r) * a->d, c->val + from + r * width, (size_t)a->d * sizeof(float));
+}
+
+void weir_attn_store(const weir_kern *k, int threads, const weir_attn *a, const float *key, const float *val)
+{
+    weir_parallel_for(threads, a->n_seq * a->kv_heads, 0, store_head, &(attn_ctx){.kern = k, .a = a, .key = key, .val = val});
+}
+
+static float *score_row_of(const weir_attn *a, float *rows, const block *b, int i)
+{
+    return rows + ((b->row + i) * a->heads + b->head) * a->s;
+}
+
+static void fill(float *p, int64_t from, int64_t to, float value)
+{
+    for (int64_t i = from; i < to; i++)
+        p[i] = value;
+}
+
+static void scores_task(void *ctx, int64_t i, int thread)
+{
+    const attn_ctx *c = ctx;
+    const weir_attn *a = c->a;
+    const block b = block_of(c, i, thread);
+    float *s = scores_of(c, thread);
+    block_scores(c, &b, s, query_of(c, thread));
+    for (int r = 0; r < b.rows; r++) {
+        const int64_t lo = first_key(a, b.pos + r), hi = b.pos + r + 1;
+        float *out = score_row_of(a, a->scores, &b, r);
+        fill(out, 0, lo, -INFINITY);
+        c->kern->score_row(out + lo, s + r * c->len + lo, hi - lo, a->scale, a->softcap);
+        fill(out, hi, a->s, -INFINITY);
+    }
+}
+
+void weir_attn_scores(const weir_kern *k, int threads, const weir_attn *a)
+{
+    for_blocks(k, threads, a, scores_task);
+}
+
+static void softmax_task(void *ctx, int64_t i, int thread)
+{
+    const attn_ctx *c = ctx;
+    const weir_attn *a = c->a;
+    const block b = block_of(c, i, thread);
+    for (int r = 0; r < b.rows; r++) {
+        const int64_t lo = first_key(a, b.pos + r), hi = b.pos + r + 1;
+        float *out = score_row_of(a, a->pattern, &b, r);
+        c->kern->softmax_row(out, score_row_of(a, a->scores, &b, r), lo, hi);
+        fill(out, 0, lo, 0.0f);
+        fill(out, hi, a->s, 0.0f);
+    }
+}
+
+void weir_attn_softmax(const weir_kern *k, int threads, const weir_attn *a)
+{
+    for_blocks(k, threads, a, softmax_task);
+}
+
+static void mix_task(void *ctx, int64_t i, int thread)
+{
+    const attn_ctx *c = ctx;
+    const block b = block_of(c, i, thread);
+    block_mix(c, &b, score_row_of(c->a, c->a->pattern, &b, 0), c->a->heads * c->a->s, packed_of(c, thread));
+}
+
+void weir_attn_mix(const weir_kern *k, int threads, const weir_attn *a)
+{
+    for_blocks(k, threads, a, mix_task);
+}
+
+static void fused_task(void *ctx, int64_t i, int thread)
+{
+    const attn_ctx *c = ctx;
+    const weir_attn *a = c->a;
+    const block b = block_of(c, i, thread);
+    float *s = scores_of(c, thread);
+    block_scores(c, &b, s, query_of(c, thread));
+    for (int r = 0; r < b.rows; r++) {
+        const int64_t lo = first_key(a, b.pos + r), hi = b.pos + r + 1;
+        float *row = s + r * c->len;
+        c->kern->score_row(row + lo, row + lo, hi - lo, a->scale, a->softcap);
+        c->kern->softmax_row(row, row, lo, hi);
+    }
+    block_mix(c, &b, s, c->len, packed_of(c, thread));
+}
+
+void weir_attn_fused(const weir_kern *k, int threads, const weir_attn *a)
+{
+    for_blocks(k, threads, a, fused_task);
+}

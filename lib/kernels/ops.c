@@ -1,0 +1,135 @@
+/* kernels/ops.c: elementwise operations and log-probabilities, shared between threads in pieces. */
+#include <math.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "kernels/kern.h"
+
+#define PIECE 16384 /* elements of a task */
+
+typedef struct op_ctx {
+    const weir_kern *kern;
+    float *dst;
+    const float *a, *b;
+    int64_t n;
+    float s;
+    weir_act act;
+} op_ctx;
+
+static void for_pieces(int threads, void (*body)(void *, int64_t, int), op_ctx *c)
+{
+    weir_parallel_for(threads, weir_ceil_div(c->n, PIECE), 1, body, c);
+}
+
+static int64_t piece(const op_ctx *c, int64_t i, int64_t *at)
+{
+    *at = i * PIECE;
+    return weir_min64(PIECE, c->n - *at);
+}
+
+static void add_piece(void *ctx, int64_t i, int thread)
+{
+    (void)thread;
+    const op_ctx *c = ctx;
+    int64_t at;
+    const int64_t n = piece(c, i, &at);
+    c->kern->add(c->dst + at, c->a + at, c->b + at, n);
+}
+
+void weir_op_add(const weir_kern *k, int threads, float *dst, const float *a, const float *b, int64_t n)
+{
+    for_pieces(threads, add_piece, &(op_ctx){.kern = k, .dst = dst, .a = a, .b = b, .n = n});
+}
+
+static void scale_piece(void *ctx, int64_t i, int thread)
+{
+    (void)thread;
+    const op_ctx *c = ctx;
+    int64_t at;
+    const int64_t n = piece(c, i, &at);
+    c->kern->scale(c->dst + at, c->s, n);
+}
+
+void weir_op_scale(const weir_kern *k, int threads, float *x, float s, int64_t n)
+{
+    for_pieces(threads, scale_piece, &(op_ctx){.kern = k, .dst = x, .s = s, .n = n});
+}
+
+static void softcap_piece(void *ctx, int64_t i, int thread)
+{
+    (void)thread;
+    const op_ctx *c = ctx;
+    int64_t at;
+    const int64_t n = piece(c, i, &at);
+    c->kern->softcap(c->dst + at, c->s, n);
+}
+
+void weir_op_softcap(const weir_kern *k, int threads, float *x, float cap, int64_t n)
+{
+    for_pieces(threads, softcap_piece, &(op_ctx){.kern = k, .dst = x, .s = cap, .n = n});
+}
+
+static void act_piece(void *ctx, int64_t i, int thread)
+{
+    (void)thread;
+    const op_ctx *c = ctx;
+    int64_t at;
+    const int64_t n = piece(c, i, &at);
+    c->kern->act(c->act, c->dst + at, c->a + at, c->b ? c->b + at : NULL, n);
+}
+
+void weir_op_act(const weir_kern *k, int threads, weir_act act, float *post, const float *pre, const float *up, int64_t n)
+{
+    for_pieces(threads, act_piece, &(op_ctx){.kern = k, .dst = post, .a = pre, .b = up, .n = n, .act = act});
+}
+
+/* --- log-probabilities */
+
+/* x = 2^e m, m in [sqrt(1/2), sqrt 2): ln x = e ln 2 + 2 atanh((m - 1) / (m + 1)), the series in double. */
+double weir_natural_log(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    int e = (int)(bits >> 52 & 2047) - 1023;
+    bits = (bits & 0xfffffffffffffu) | 0x3ff0000000000000u;
+    double m;
+    memcpy(&m, &bits, sizeof m);
+    if (m > 0x1.6a09e667f3bcdp0) {
+        m = m * 0.5;
+        e++;
+    }
+    const double t = (m - 1) / (m + 1), s = t * t;
+    double p = 0;
+    for (int i = 21; i >= 1; i -= 2) /* |t| < 0.172: the next term is below 1e-18 of the first */
+        p = p * s + 1.0 / i;
+    return e * 0x1.62e42fefa39efp-1 + 2 * t * p;
+}
+
+typedef struct logprob_ctx {
+    const weir_kern *kern;
+    float *out;
+    const float *x;
+    int64_t ld, v;
+    const int32_t *target;
+} logprob_ctx;
+
+static void logprob_row(void *ctx, int64_t r, int thread)
+{
+    (void)thread;
+    const logprob_ctx *c = ctx;
+    const float *x = c->x + r * c->ld;
+    float max, sum;
+    if (c->target[r] < 0 || c->target[r] >= c->v) {
+        c->out[r] = NAN;
+        return;
+    }
+    c->kern->exp_sum(x, c->v, &max, &sum);
+    const float shifted = x[c->target[r]] - max;
+    const float y = sum > 0 && sum <= 3.0e38f ? (float)((double)shifted - weir_natural_log((double)sum)) : NAN;
+    c->out[r] = isnan(y) ? NAN : y;
+}
+
+void weir_op_logprob(const weir_kern *k, int threads, float *out, const float *x, int64_t ld, int64_t rows, int64_t v, const int32_t *target)
+{
+    weir_parallel_for(threads, rows, 1, logprob_row, &(logprob_ctx){.kern = k, .out = out, .x = x, .ld = ld, .v = v, .target = target});
+}

@@ -1,0 +1,213 @@
+/* kernels/panels.c: weights packed into column panels, once, when a layer is first used.
+ *
+ * A panel holds 48 outputs: [K][48], so that a tile reads 48 neighbouring weights for each k and the whole matrix streams
+ * through the cache in the order in which it lies in memory. fp32, F16 and BF16 are copied; a block type stays where it is (in the
+ * map of the file), and weir_panels_widen makes the fp32 panel of the tile that is being computed.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/parallel.h"
+#include "kernels/kern.h"
+
+#define ROWS_AT_ONCE 16 /* rows that one call of transpose takes */
+#define PACK_K 256      /* k that are transposed before going to the next 16 rows: 48 KiB of a panel */
+
+typedef struct pack_ctx {
+    const weir_kern *kern;
+    const weir_wview *w;
+    weir_panels *p;
+    int64_t size;     /* bytes of an element */
+    int64_t k_chunk;  /* k_major: rows of the tensor in one task */
+} pack_ctx;
+
+static int64_t stored_index(const weir_wview *w, int64_t n)
+{
+    return w->first + (w->row ? w->row[n] : n);
+}
+
+/* --- [n][k]: 16 rows of the tensor are transposed into 16 columns of the panel */
+static void pack_rows(void *ctx, int64_t j, int thread)
+{
+    (void)thread;
+    const pack_ctx *c = ctx;
+    const weir_wview *w = c->w;
+    const int64_t n0 = j * WEIR_PANEL, n1 = weir_min64(w->n, n0 + WEIR_PANEL);
+    char *panel = (char *)c->p->data + (size_t)(j * WEIR_PANEL * w->k * c->size);
+    if (n1 - n0 < WEIR_PANEL)
+        memset(panel, 0, (size_t)(WEIR_PANEL * w->k * c->size));
+    for (int64_t k0 = 0; k0 < w->k; k0 += PACK_K)
+        for (int64_t n = n0; n < n1; n += ROWS_AT_ONCE) {
+            const int rows = (int)weir_min64(ROWS_AT_ONCE, n1 - n);
+            const int64_t cols = weir_min64(PACK_K, w->k - k0);
+            const void *row[ROWS_AT_ONCE];
+            for (int r = 0; r < rows; r++)
+                row[r] = (const char *)w->t->data + (stored_index(w, n + r) * w->stride + k0) * c->size;
+            char *dst = panel + (k0 * WEIR_PANEL + n - n0) * c->size;
+            if (c->size == 4)
+                c->kern->transpose((float *)dst, WEIR_PANEL, (const weir_f32u *const *)row, rows, cols);
+            else
+                c->kern->transpose16((uint16_t *)dst, WEIR_PANEL, (const weir_u16u *const *)row, rows, cols);
+        }
+}
+
+/* --- [k][n]: pieces of 48 neighbours are copied; a few panels at a time, so that reads and writes both run on for a while */
+#define PANELS_AT_ONCE 8
+
+static void copy_piece(const pack_ctx *c, char *dst, const char *src, int64_t n, int64_t count)
+{
+    const size_t size = (size_t)c->size;
+    if (!c->w->row) {
+        memcpy(dst, src + (size_t)(c->w->first + n) * size, (size_t)count * size);
+    } else {
+        for (int64_t i = 0; i < count; i++)
+            memcpy(dst + (size_t)i * size, src + (size_t)stored_index(c->w, n + i) * size, size);
+    }
+    if (count < WEIR_PANEL)
+        memset(dst + (size_t)count * size, 0, (size_t)(WEIR_PANEL - count) * size);
+}
+
+static void pack_columns(void *ctx, int64_t chunk, int thread)
+{
+    (void)thread;
+    const pack_ctx *c = ctx;
+    const weir_wview *w = c->w;
+    const int64_t panels = weir_ceil_div(w->n, WEIR_PANEL), line = WEIR_PANEL * c->size;
+    const int64_t k0 = chunk * c->k_chunk, k1 = weir_min64(w->k, k0 + c->k_chunk);
+    for (int64_t g = 0; g < panels; g += PANELS_AT_ONCE)
+        for (int64_t k = k0; k < k1; k++) {
+            const char *src = (const char *)w->t->data + k * w->stride * c->size;
+            for (int64_t j = g; j < weir_min64(panels, g + PANELS_AT_ONCE); j++) {
+                const int64_t n = j * WEIR_PANEL;
+                char *dst = (char *)c->p->data + (j * w->k + k) * line;
+                copy_piece(c, dst, src, n, weir_min64(WEIR_PANEL, w->n - n));
+            }
+        }
+}
+
+static weir_status pack_copy(weir_panels *p, const weir_wview *w, int threads, weir_err *err)
+{
+    const int64_t panels = weir_ceil_div(w->n, WEIR_PANEL);
+    pack_ctx c = {.kern = weir_kern_best(), .w = w, .p = p, .size = weir_dtype_bytes(w->t->dtype), .k_chunk = 64};
+    int64_t bytes;
+    if (!weir_mul64(panels * WEIR_PANEL, w->k, &bytes) || !weir_mul64(bytes, c.size, &bytes))
+        return weir_nomem(err, "packed weights");
+    p->data = weir_alloc_aligned((size_t)bytes);
+    if (!p->data)
+        return weir_nomem(err, "packed weights");
+    p->bytes = (size_t)bytes;
+    if (w->k_major)
+        weir_parallel_for(threads, weir_ceil_div(w->k, c.k_chunk), 1, pack_columns, &c);
+    else
+        weir_parallel_for(threads, panels, 1, pack_rows, &c);
+    return WEIR_OK;
+}
+
+/* --- block types */
+static weir_status keep_stored(weir_panels *p, const weir_wview *w, weir_err *err)
+{
+    p->row_bytes = w->stride / weir_dtype_block(w->t->dtype) * weir_dtype_bytes(w->t->dtype);
+    p->stored = (const char *)w->t->data + w->first * p->row_bytes;
+    if (w->row) {
+        p->row = weir_calloc((size_t)w->n, sizeof *p->row);
+        if (!p->row)
+            return weir_nomem(err, "a row map of packed weights");
+        memcpy(p->row, w->row, (size_t)w->n * sizeof *p->row);
+        p->bytes = (size_t)w->n * sizeof *p->row;
+    }
+    return WEIR_OK;
+}
+
+/* k of the widest run of whole blocks that covers WEIR_QUANT_K columns, wherever it begins */
+#define WIDE_K (WEIR_QUANT_K + 2 * 256)
+
+size_t weir_dequant_scratch(void)
+{
+    return (size_t)WEIR_QUANT_K * WEIR_PANEL + (size_t)(ROWS_AT_ONCE + 1) * WIDE_K;
+}
+
+const float *weir_panels_widen(const weir_kern *k, const weir_panels *p, int64_t j, int64_t k0, int64_t kn, float *scratch)
+{
+    const int64_t block = weir_dtype_block(p->type), bytes = weir_dtype_bytes(p->type);
+    const int64_t from = k0 / block * block, to = weir_ceil_div(k0 + kn, block) * block;
+    float *wide = scratch + WEIR_QUANT_K * WEIR_PANEL, *zero = wide + ROWS_AT_ONCE * WIDE_K;
+    memset(zero, 0, WIDE_K * sizeof *zero);
+    for (int g = 0; g < WEIR_PANEL; g += ROWS_AT_ONCE) {
+        const float *row[ROWS_AT_ONCE];
+        for (int r = 0; r < ROWS_AT_ONCE; r++) {
+            const int64_t n = j * WEIR_PANEL + g + r;
+            if (n >= p->n) {
+                row[r] = zero;
+                continue;
+            }
+            const char *src = p->stored + (p->row ? p->row[n] : n) * p->row_bytes + from / block * bytes;
+            k->dequant(p->type, src, to - from, wide + r * WIDE_K);
+            row[r] = wide + r * WIDE_K + (k0 - from);
+        }
+        k->transpose(scratch + g, WEIR_PANEL, (const weir_f32u *const *)row, ROWS_AT_ONCE, kn);
+    }
+    return scratch;
+}
+
+/* --- the object */
+
+/* Every stored number that the view names lies inside the tensor. */
+static bool view_fits(const weir_wview *w)
+{
+    const int64_t block = weir_dtype_block(w->t->dtype), bytes = weir_dtype_bytes(w->t->dtype);
+    int64_t last_row, last_col, end;
+    int64_t most = w->n - 1;
+    if (w->row)
+        for (int64_t i = 0, m = most = 0; i < w->n; i++, most = m)
+            m = weir_max64(m, w->row[i] < 0 ? INT64_MAX / 2 : w->row[i]);
+    if (w->n <= 0 || w->k <= 0 || w->first < 0 || most < 0 || w->stride % block || w->k % block)
+        return false;
+    if (!weir_add64(most, w->first, &most))
+        return false;
+    last_row = w->k_major ? w->k - 1 : most;
+    last_col = w->k_major ? most : w->k - 1;
+    if (last_col >= w->stride || !weir_mul64(last_row, w->stride, &end) || !weir_add64(end, last_col / block * block + block, &end))
+        return false;
+    return weir_mul64(end / block, bytes, &end) && (uint64_t)end <= w->t->bytes;
+}
+
+weir_status weir_panels_new(weir_panels **out, const weir_wview *w, int threads, weir_err *err)
+{
+    const weir_dtype type = w->t->dtype;
+    const char *name = w->t->name ? w->t->name : "?";
+    *out = NULL;
+    if (type >= WEIR_DTYPE_COUNT)
+        return weir_fail(err, WEIR_E_UNSUPPORTED, "weights '%s' have a type that weir cannot compute with", name);
+    if (weir_dtype_block(type) > 1 && w->k_major)
+        return weir_fail(err, WEIR_E_UNSUPPORTED, "weights '%s' are stored in blocks across outputs", name);
+    if (!view_fits(w))
+        return weir_fail(err, WEIR_E_SHAPE, "weights '%s' are smaller than the %lld x %lld that is read from them", name,
+                         (long long)w->n, (long long)w->k);
+    weir_panels *p = weir_calloc(1, sizeof *p);
+    if (!p)
+        return weir_nomem(err, "packed weights");
+    p->type = type;
+    p->n = w->n;
+    p->k = w->k;
+    const weir_status s = weir_dtype_block(type) > 1 ? keep_stored(p, w, err) : pack_copy(p, w, threads, err);
+    if (s) {
+        weir_panels_free(p);
+        return s;
+    }
+    *out = p;
+    return WEIR_OK;
+}
+
+void weir_panels_free(weir_panels *p)
+{
+    if (!p)
+        return;
+    weir_free_aligned(p->data);
+    weir_free(p->row);
+    weir_free(p);
+}
+
+int64_t weir_panels_bytes(const weir_panels *p)
+{
+    return (int64_t)(p->bytes + sizeof *p);
+}

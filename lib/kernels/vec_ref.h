@@ -1,0 +1,180 @@
+/* kernels/vec_ref.h: 16 lanes as plain C, one scalar operation a lane. The meaning of every v_ function; the other two
+ * headers (vec_avx2.h, vec_avx512.h) do the same with registers. */
+#ifndef WEIR_VEC_REF_H
+#define WEIR_VEC_REF_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct vf {
+    float f[16];
+} vf;
+typedef struct vi { /* bit patterns; sums wrap around */
+    uint32_t u[16];
+} vi;
+typedef struct vm { /* a truth value a lane */
+    bool b[16];
+} vm;
+
+/* Not inlined: nothing here is made for speed, and sanitizers take minutes over the sums of these structs. */
+#define V_FN static __attribute__((noinline, unused))
+
+#define V_MAP(expr)                  \
+    vf r;                            \
+    for (int i = 0; i < 16; i++)     \
+        r.f[i] = (expr);             \
+    return r
+
+V_FN vf v_set(float x)
+{
+    V_MAP(x);
+}
+V_FN vf v_load(const float *p)
+{
+    V_MAP(p[i]);
+}
+/* The first n < 16 lanes; +0 in the others. */
+V_FN vf v_load_n(const float *p, int n)
+{
+    V_MAP(i < n ? p[i] : 0.0f);
+}
+V_FN void v_store(float *p, vf a)
+{
+    memcpy(p, a.f, sizeof a.f);
+}
+V_FN void v_store_n(float *p, vf a, int n)
+{
+    for (int i = 0; i < n; i++)
+        p[i] = a.f[i];
+}
+V_FN vf v_add(vf a, vf b)
+{
+    V_MAP(a.f[i] + b.f[i]);
+}
+V_FN vf v_sub(vf a, vf b)
+{
+    V_MAP(a.f[i] - b.f[i]);
+}
+V_FN vf v_mul(vf a, vf b)
+{
+    V_MAP(a.f[i] * b.f[i]);
+}
+V_FN vf v_div(vf a, vf b)
+{
+    V_MAP(a.f[i] / b.f[i]);
+}
+/* a b + c, a b - c, c - a b, each rounded once */
+V_FN vf v_fma(vf a, vf b, vf c)
+{
+    V_MAP(fmaf(a.f[i], b.f[i], c.f[i]));
+}
+V_FN vf v_fms(vf a, vf b, vf c)
+{
+    V_MAP(fmaf(a.f[i], b.f[i], -c.f[i]));
+}
+V_FN vf v_fnma(vf a, vf b, vf c)
+{
+    V_MAP(fmaf(-a.f[i], b.f[i], c.f[i]));
+}
+/* b when either is NaN, as the instruction does */
+V_FN vf v_max(vf a, vf b)
+{
+    V_MAP(a.f[i] > b.f[i] ? a.f[i] : b.f[i]);
+}
+V_FN vf v_min(vf a, vf b)
+{
+    V_MAP(a.f[i] < b.f[i] ? a.f[i] : b.f[i]);
+}
+V_FN vm v_less(vf a, vf b)
+{
+    vm r;
+    for (int i = 0; i < 16; i++)
+        r.b[i] = a.f[i] < b.f[i];
+    return r;
+}
+V_FN vm v_isnan(vf a)
+{
+    vm r;
+    for (int i = 0; i < 16; i++)
+        r.b[i] = a.f[i] != a.f[i];
+    return r;
+}
+/* lanes lo <= i < hi */
+V_FN vm v_range(int lo, int hi)
+{
+    vm r;
+    for (int i = 0; i < 16; i++)
+        r.b[i] = i >= lo && i < hi;
+    return r;
+}
+V_FN vf v_select(vm m, vf yes, vf no)
+{
+    V_MAP(m.b[i] ? yes.f[i] : no.f[i]);
+}
+V_FN vi v_bits(vf a)
+{
+    vi r;
+    memcpy(&r, &a, sizeof r);
+    return r;
+}
+V_FN vf v_float(vi a)
+{
+    vf r;
+    memcpy(&r, &a, sizeof r);
+    return r;
+}
+
+#define V_MAPI(expr)                 \
+    vi r;                            \
+    for (int i = 0; i < 16; i++)     \
+        r.u[i] = (expr);             \
+    return r
+
+V_FN vi vi_set(uint32_t x)
+{
+    V_MAPI(x);
+}
+V_FN vi vi_add(vi a, vi b)
+{
+    V_MAPI(a.u[i] + b.u[i]);
+}
+V_FN vi vi_sub(vi a, vi b)
+{
+    V_MAPI(a.u[i] - b.u[i]);
+}
+V_FN vi vi_and(vi a, vi b)
+{
+    V_MAPI(a.u[i] & b.u[i]);
+}
+V_FN vi vi_or(vi a, vi b)
+{
+    V_MAPI(a.u[i] | b.u[i]);
+}
+V_FN vi vi_shl23(vi a)
+{
+    V_MAPI(a.u[i] << 23);
+}
+/* arithmetic shift to the right by one */
+V_FN vi vi_half(vi a)
+{
+    V_MAPI((a.u[i] >> 1) | (a.u[i] & 0x80000000u));
+}
+
+/* The fold: lane i with lane i + 8, then 4, 2, 1. */
+V_FN float v_fold_add(vf a)
+{
+    for (int w = 8; w; w >>= 1)
+        for (int i = 0; i < w; i++)
+            a.f[i] = a.f[i] + a.f[i + w];
+    return a.f[0];
+}
+V_FN float v_fold_max(vf a)
+{
+    for (int w = 8; w; w >>= 1)
+        for (int i = 0; i < w; i++)
+            a.f[i] = a.f[i] > a.f[i + w] ? a.f[i] : a.f[i + w];
+    return a.f[0];
+}
+
+#endif

@@ -1,0 +1,61 @@
+/* model/spec.h: what the one forward interprets: a model's block as data, and its weights on demand. */
+#ifndef WEIR_SPEC_H
+#define WEIR_SPEC_H
+
+#include <weir/hook.h>
+
+#include "../kernels/kernels.h"
+
+typedef enum weir_positions { WEIR_POS_LEARNED, WEIR_POS_ROPE } weir_positions;
+
+/* The resolved description of an open model: family constants with the checkpoint's numbers filled in. */
+typedef struct weir_spec {
+    int64_t L, C, F, H, K, D, V, ctx;
+    bool rms;               /* norms: RMS, else LayerNorm */
+    float eps, norm_offset; /* gain = norm_offset + w */
+    bool parallel;          /* attention and MLP both read the block's input; ln2 still has weights of its own */
+    bool post_norms;        /* ln1_post, ln2_post (sandwich) */
+    weir_positions positions;
+    int64_t rot;           /* RoPE: dimensions turned, even, <= D */
+    const float *inv_freq; /* [rot/2], scaled */
+    float rope_factor;     /* multiplies cos and sin */
+    float attn_scale, attn_softcap;
+    weir_act act;
+    bool gated;
+    float embed_scale;   /* 1: none; fp32(sqrt(C)), as Hugging Face has it when it computes in fp32 */
+    float logit_softcap; /* 0: none */
+    bool learned_pos;    /* == (positions == WEIR_POS_LEARNED) */
+} weir_spec;
+
+typedef struct weir_normw {
+    const float *w, *b; /* [C] fp32; b NULL where the family has none; w NULL: the norm is absent */
+} weir_normw;
+typedef struct weir_linear {
+    const weir_panels *w; /* NULL: absent */
+    const float *bias;    /* [N] fp32 or NULL */
+} weir_linear;
+typedef struct weir_layer {
+    weir_normw ln1, ln1_post, ln2, ln2_post;
+    weir_linear q, k, v, o;    /* C->H*D, C->K*D, C->K*D, H*D->C; rows in the Hugging Face order */
+    weir_linear pre, up, down; /* C->F (gate, or the only one), C->F (gated only), F->C */
+    int64_t window;            /* 0: none */
+} weir_layer;
+
+const weir_spec *weir_model_spec(const weir_model *m);
+
+/* Packs what is not packed yet (under a lock) and returns it; valid until the model is freed. */
+WEIR_CHECKED weir_status weir_model_layer(const weir_model *m, int64_t layer, const weir_layer **out, weir_err *err);
+WEIR_CHECKED weir_status weir_model_final(const weir_model *m, weir_normw *norm, weir_err *err);
+WEIR_CHECKED weir_status weir_model_head(const weir_model *m, weir_linear *head, weir_err *err);
+/* Row of the token table [C], widened to fp32, before embed_scale; id in [0, rows). */
+void weir_model_embed_row(const weir_model *m, int32_t id, float *dst);
+int64_t weir_model_embed_rows(const weir_model *m);
+/* Row of the learned position table [C]; pos in [0, ctx). */
+void weir_model_pos_row(const weir_model *m, int64_t pos, float *dst);
+
+/* What another room keeps for a model (its hook points, say): the first call makes it under the model's lock, every
+ * call returns the same pointer, and destroy is called with the model. One such thing a model. NULL when make returned
+ * NULL (it is tried again). */
+void *weir_model_keep(const weir_model *m, void *(*make)(const weir_model *m), void (*destroy)(void *));
+
+#endif

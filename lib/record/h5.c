@@ -1,0 +1,230 @@
+/* record/h5.c: see h5.h. */
+#include "h5.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "schema.h"
+
+enum { WEIR_ATTR_MAX = 1 << 20 }; /* bytes of an attribute that we are willing to read */
+
+void weir_h5_quiet_begin(weir_h5_quiet *q)
+{
+    /* A file whose close failed (disk full) makes HDF5's exit handler complain on stderr. We close what we open. This
+     * counts only before the library's first use, and is harmless afterwards. */
+    H5dont_atexit();
+    q->print = NULL;
+    q->user = NULL;
+    H5Eget_auto2(H5E_DEFAULT, &q->print, &q->user);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+void weir_h5_quiet_end(const weir_h5_quiet *q)
+{
+    H5Eset_auto2(H5E_DEFAULT, q->print, q->user);
+}
+
+static herr_t innermost(unsigned n, const H5E_error2_t *entry, void *user)
+{
+    if (n == 0 && entry->desc)
+        snprintf(user, sizeof((weir_err *)0)->msg, "%s", entry->desc);
+    return 0;
+}
+
+weir_status weir_h5_fail(weir_err *err, const char *fmt, ...)
+{
+    char what[256], reason[sizeof err->msg] = "";
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, reason);
+    H5Eclear2(H5E_DEFAULT);
+    /* "file write failed: time = ..., errno = 28, error message = 'No space left on device', ..." */
+    static const char mark[] = "error message = '";
+    char *system = strstr(reason, mark);
+    if (system) {
+        system += sizeof mark - 1;
+        system[strcspn(system, "'")] = '\0';
+        return weir_fail(err, WEIR_E_IO, "%s: %s", what, system);
+    }
+    if (!reason[0])
+        return weir_fail(err, WEIR_E_HDF5, "%s", what);
+    return weir_fail(err, WEIR_E_HDF5, "%s: HDF5 says: %s", what, reason);
+}
+
+hid_t weir_h5_access(void)
+{
+    hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
+    if (fapl < 0)
+        return -1;
+    /* STRONG: closing the file closes what is still open in it, also after an error half-way. */
+    if (H5Pset_libver_bounds(fapl, H5F_LIBVER_V110, H5F_LIBVER_V110) < 0 ||
+        H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG) < 0 || H5Pset_file_locking(fapl, true, true) < 0) {
+        H5Pclose(fapl);
+        return -1;
+    }
+    return fapl;
+}
+
+/* Creates (or opens, if it is there) attribute `name`. */
+static hid_t attr_for(hid_t loc, const char *name, hid_t type, hid_t space)
+{
+    if (H5Aexists(loc, name) > 0)
+        return H5Aopen(loc, name, H5P_DEFAULT);
+    return H5Acreate2(loc, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+}
+
+static weir_status put(hid_t loc, const char *name, hid_t type, hid_t space, const void *value, weir_err *err)
+{
+    weir_status st = WEIR_OK;
+    hid_t a = type < 0 || space < 0 ? -1 : attr_for(loc, name, type, space);
+    if (a < 0 || H5Awrite(a, type, value) < 0)
+        st = weir_h5_fail(err, "cannot write attribute %s", name);
+    if (a >= 0)
+        H5Aclose(a);
+    return st;
+}
+
+static hid_t string_type(void)
+{
+    hid_t t = H5Tcopy(H5T_C_S1);
+    if (t >= 0 && (H5Tset_size(t, H5T_VARIABLE) < 0 || H5Tset_cset(t, H5T_CSET_UTF8) < 0)) {
+        H5Tclose(t);
+        return -1;
+    }
+    return t;
+}
+
+weir_status weir_h5_put_str(hid_t loc, const char *name, const char *text, weir_err *err)
+{
+    const char *value = text ? text : "";
+    hid_t type = string_type(), space = H5Screate(H5S_SCALAR);
+    weir_status st = put(loc, name, type, space, &value, err);
+    H5Tclose(type);
+    H5Sclose(space);
+    return st;
+}
+
+weir_status weir_h5_put_int(hid_t loc, const char *name, int64_t v, weir_err *err)
+{
+    hid_t space = H5Screate(H5S_SCALAR);
+    weir_status st = put(loc, name, H5T_NATIVE_INT64, space, &v, err);
+    H5Sclose(space);
+    return st;
+}
+
+weir_status weir_h5_put_ints(hid_t loc, const char *name, const int64_t *v, int64_t n, weir_err *err)
+{
+    hsize_t dim = (hsize_t)n;
+    hid_t space = H5Screate_simple(1, &dim, NULL);
+    weir_status st = put(loc, name, H5T_NATIVE_INT64, space, v, err);
+    H5Sclose(space);
+    return st;
+}
+
+/* The text of a scalar string attribute, variable or fixed length. */
+static weir_status string_text(hid_t a, hid_t type, char **out, weir_err *err)
+{
+    if (H5Tis_variable_str(type) > 0) {
+        char *v = NULL;
+        hid_t mem = string_type();
+        if (mem >= 0) /* HDF5 converts between equal character sets only */
+            H5Tset_cset(mem, H5Tget_cset(type));
+        bool read = mem >= 0 && H5Aread(a, mem, &v) >= 0 && v;
+        if (read)
+            *out = weir_strndup(v, strnlen(v, WEIR_ATTR_MAX));
+        H5free_memory(v);
+        H5Tclose(mem);
+        return !read || *out ? WEIR_OK : weir_nomem(err, "an attribute");
+    }
+    size_t n = H5Tget_size(type);
+    if (n == 0 || n > WEIR_ATTR_MAX)
+        return WEIR_OK;
+    char *raw = weir_calloc(n + 1, 1);
+    bool read = raw && H5Aread(a, type, raw) >= 0;
+    if (read)
+        *out = weir_strndup(raw, strnlen(raw, n));
+    weir_status st = raw && (!read || *out) ? WEIR_OK : weir_nomem(err, "an attribute");
+    weir_free(raw);
+    return st;
+}
+
+static weir_status number_text(hid_t a, H5T_class_t class, hssize_t n, char **out, weir_err *err)
+{
+    weir_buf text = {0};
+    weir_status st = WEIR_OK;
+    void *v = weir_calloc((size_t)n, 8);
+    if (!v)
+        return weir_nomem(err, "an attribute");
+    bool read = H5Aread(a, class == H5T_INTEGER ? H5T_NATIVE_INT64 : H5T_NATIVE_DOUBLE, v) >= 0;
+    for (hssize_t i = 0; read && !st && i < n; i++) {
+        const char *comma = i ? ", " : "";
+        if (class == H5T_INTEGER)
+            st = weir_buf_printf(&text, "%s%" PRId64, comma, ((int64_t *)v)[i]);
+        else
+            st = weir_buf_printf(&text, "%s%.17g", comma, ((double *)v)[i]);
+    }
+    weir_free(v);
+    if (!st && read && !(*out = weir_strndup(text.p, text.n)))
+        st = WEIR_E_NOMEM;
+    weir_buf_free(&text);
+    return st ? weir_nomem(err, "an attribute") : WEIR_OK;
+}
+
+weir_status weir_h5_get_text(hid_t loc, const char *name, char **out, weir_err *err)
+{
+    weir_status st = WEIR_OK;
+    *out = NULL;
+    hid_t a = H5Aexists(loc, name) > 0 ? H5Aopen(loc, name, H5P_DEFAULT) : -1;
+    if (a >= 0) {
+        hid_t type = H5Aget_type(a), space = H5Aget_space(a);
+        H5T_class_t class = H5Tget_class(type);
+        hssize_t n = H5Sget_simple_extent_npoints(space);
+        if (class == H5T_STRING && n == 1)
+            st = string_text(a, type, out, err);
+        else if ((class == H5T_INTEGER || class == H5T_FLOAT) && n >= 1 && n <= WEIR_ATTR_MAX / 8)
+            st = number_text(a, class, n, out, err);
+        H5Tclose(type);
+        H5Sclose(space);
+        H5Aclose(a);
+    }
+    H5Eclear2(H5E_DEFAULT);
+    return st;
+}
+
+bool weir_h5_get_int(hid_t loc, const char *name, int64_t *v)
+{
+    bool good = false;
+    hid_t a = H5Aexists(loc, name) > 0 ? H5Aopen(loc, name, H5P_DEFAULT) : -1;
+    if (a >= 0) {
+        hid_t type = H5Aget_type(a), space = H5Aget_space(a);
+        good = H5Tget_class(type) == H5T_INTEGER && H5Sget_simple_extent_npoints(space) == 1 &&
+               H5Aread(a, H5T_NATIVE_INT64, v) >= 0;
+        H5Tclose(type);
+        H5Sclose(space);
+        H5Aclose(a);
+    }
+    H5Eclear2(H5E_DEFAULT);
+    return good;
+}
+
+weir_status weir_h5_is_ours(const char *path, bool *ours, weir_err *err)
+{
+    weir_status st = WEIR_OK;
+    *ours = false;
+    hid_t fapl = weir_h5_access();
+    hid_t f = H5Fis_hdf5(path) > 0 ? H5Fopen(path, H5F_ACC_RDONLY, fapl) : -1;
+    if (f >= 0) {
+        char *format;
+        st = weir_h5_get_text(f, "format", &format, err);
+        *ours = !st && format && !strncmp(format, WEIR_FORMAT_PREFIX, strlen(WEIR_FORMAT_PREFIX));
+        weir_free(format);
+        H5Fclose(f);
+    }
+    H5Pclose(fapl);
+    H5Eclear2(H5E_DEFAULT);
+    return st;
+}

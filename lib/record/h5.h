@@ -1,0 +1,41 @@
+/* record/h5.h: a few helpers over HDF5: silence, errors as weir_err, attributes.
+ *
+ * HDF5 prints its error stack by itself, so every public call of this room begins with weir_h5_quiet_begin and ends
+ * with weir_h5_quiet_end, which restores what the program had set. HDF5 is called from the caller's thread only.
+ */
+#ifndef WEIR_H5_H
+#define WEIR_H5_H
+
+#include <hdf5.h>
+#include <weir/base.h>
+
+typedef struct weir_h5_quiet {
+    H5E_auto2_t print;
+    void *user;
+} weir_h5_quiet;
+void weir_h5_quiet_begin(weir_h5_quiet *q);
+void weir_h5_quiet_end(const weir_h5_quiet *q);
+
+/* Fails with "WHAT: REASON", the reason being the innermost entry of HDF5's error stack, or the system's own words
+ * where a system call failed (then WEIR_E_IO, else WEIR_E_HDF5). Clears the stack. */
+weir_status weir_h5_fail(weir_err *err, const char *fmt, ...) WEIR_PRINTF(2, 3);
+
+/* File access as weir wants it: format of HDF5 1.10 (readable there, ready for SWMR), locks that may be missing (NFS).
+ * -1 on failure. */
+hid_t weir_h5_access(void);
+
+/* Attributes of an object. Strings are variable-length UTF-8, so that h5py gives str. */
+weir_status weir_h5_put_str(hid_t loc, const char *name, const char *text, weir_err *err);
+weir_status weir_h5_put_int(hid_t loc, const char *name, int64_t v, weir_err *err); /* also replaces */
+weir_status weir_h5_put_ints(hid_t loc, const char *name, const int64_t *v, int64_t n, weir_err *err);
+
+/* An attribute as text: strings as they are, integers and floats formatted, lists joined by ", ". *out = NULL when it
+ * is absent or of another kind, else to be freed with weir_free. Fails for want of memory only. */
+WEIR_CHECKED weir_status weir_h5_get_text(hid_t loc, const char *name, char **out, weir_err *err);
+/* A scalar integer attribute; false when it is absent or no integer. */
+bool weir_h5_get_int(hid_t loc, const char *name, int64_t *v);
+
+/* Is PATH an HDF5 file whose root attribute `format` begins with "weir-"? Fails for want of memory only. */
+WEIR_CHECKED weir_status weir_h5_is_ours(const char *path, bool *ours, weir_err *err);
+
+#endif

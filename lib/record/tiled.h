@@ -1,0 +1,69 @@
+/* record/tiled.h: a chunked dataset that grows by rows, and the writer that packs its chunks.
+ *
+ * Rows are gathered in one buffer of a band (tile_rows rows). A full band is cut into tiles, the tiles are packed in
+ * parallel and written as finished chunks (H5Dwrite_chunk) by the calling thread. Memory: the band, whatever the number
+ * of rows. A band's pages are touched as rows come, so a short text costs little.
+ */
+#ifndef WEIR_TILED_H
+#define WEIR_TILED_H
+
+#include "compress.h"
+#include "h5.h"
+
+/* What packs and writes: shared by all datasets of a file. */
+typedef struct weir_tile_writer {
+    int level, threads;
+    int slots;            /* chunks that are packed before they are written */
+    weir_packer **packer; /* [threads]; NULL at level 0 */
+    uint8_t **plain;      /* [threads] one shuffled chunk */
+    uint8_t **slot;       /* [slots] one finished chunk */
+    size_t *slot_bytes;   /* [slots] 0: nothing to write */
+} weir_tile_writer;
+
+/* level 0: no filters. threads 0: all processors. Zero it before; free in every case. */
+WEIR_CHECKED weir_status weir_tile_writer_init(weir_tile_writer *w, int level, int threads, weir_err *err);
+void weir_tile_writer_free(weir_tile_writer *w);
+
+typedef enum weir_elem { WEIR_ELEM_U8, WEIR_ELEM_I32, WEIR_ELEM_I64, WEIR_ELEM_F32, WEIR_ELEM_F64 } weir_elem;
+size_t weir_elem_bytes(weir_elem e);
+hid_t weir_elem_type(weir_elem e); /* HDF5's own id: not to be closed */
+
+typedef struct weir_tiled_spec {
+    weir_elem elem;
+    int rank;             /* 1: [rows], 2: [rows, inner], 3: [rows, outer, inner] */
+    int64_t outer, inner; /* 1 where the rank has no such axis */
+    int64_t tile_rows, tile_cols;
+    bool filtered;    /* shuffle + deflate (unless the writer's level is 0) */
+    bool sparse;      /* chunks that hold only the fill value are not written */
+    const void *fill; /* one element, or NULL: zero */
+} weir_tiled_spec;
+
+typedef struct weir_tiled {
+    hid_t id; /* -1 or 0: not created */
+    weir_tiled_spec spec;
+    uint8_t fill[8];
+    size_t row_bytes;
+    uint8_t *band; /* [tile_rows, row_bytes], made by the first row */
+    int64_t base;  /* first row of the band; the rows before it are on disk */
+    int64_t n;     /* rows in the band */
+} weir_tiled;
+
+/* A column of one value a row. */
+weir_tiled_spec weir_tiled_column(weir_elem e);
+
+/* Zero t before. */
+WEIR_CHECKED weir_status weir_tiled_create(weir_tiled *t, hid_t loc, const char *name, const weir_tiled_spec *spec,
+                                           const weir_tile_writer *w, weir_err *err);
+int64_t weir_tiled_rows(const weir_tiled *t);
+/* Appends n rows that lie one after the other. */
+WEIR_CHECKED weir_status weir_tiled_append(weir_tiled *t, weir_tile_writer *w, const void *rows, int64_t n,
+                                           weir_err *err);
+/* Room for up to `want` rows at *p, at least one; then weir_tiled_added says how many were filled. */
+WEIR_CHECKED weir_status weir_tiled_room(weir_tiled *t, int64_t want, void **p, int64_t *n, weir_err *err);
+WEIR_CHECKED weir_status weir_tiled_added(weir_tiled *t, weir_tile_writer *w, int64_t n, weir_err *err);
+/* Writes the unfinished band too. It stays in memory and may go on growing; its chunks are then written again, in
+ * place. */
+WEIR_CHECKED weir_status weir_tiled_flush(weir_tiled *t, weir_tile_writer *w, weir_err *err);
+void weir_tiled_close(weir_tiled *t);
+
+#endif

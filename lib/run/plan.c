@@ -1,0 +1,214 @@
+/* Every buffer of a run, laid out in one arena.
+ *
+ *     | stream, norms, rows, caches | attention ... |
+ *                                   | MLP ...       |   these three are never alive together,
+ *                                   | logits ...    |   so they share their memory
+ *
+ * layout() runs twice: without memory it measures, with memory it hands out. What no hook asked for has no place.
+ */
+#include <string.h>
+
+#include "../base/mem.h"
+#include "state.h"
+
+enum { ALIGN = 64, TILE_BYTES = 16 << 20 };
+
+typedef struct carver {
+    char *base; /* NULL: measuring */
+    int64_t at, peak;
+    bool overflow;
+} carver;
+
+/* room for count * width elements, aligned; NULL while measuring */
+static void *take(carver *c, int64_t count, int64_t width, size_t size)
+{
+    int64_t n, bytes, end;
+    if (!weir_mul64(count, width, &n) || !weir_mul64(n, (int64_t)size, &bytes) || !weir_add64(c->at, bytes, &end) ||
+        !weir_add64(end, ALIGN, &end)) {
+        c->overflow = true;
+        return NULL;
+    }
+    void *p = c->base ? c->base + c->at : NULL;
+    c->at = (c->at + bytes + ALIGN - 1) / ALIGN * ALIGN;
+    if (c->at > c->peak)
+        c->peak = c->at;
+    return p;
+}
+
+static float *floats(carver *c, int64_t rows, int64_t width)
+{
+    return take(c, rows, width, sizeof(float));
+}
+
+static bool inside_norms_wanted(const weir_run *r)
+{
+    static const weir_site inside[] = {WEIR_SITE_LN1_SCALE,      WEIR_SITE_LN1_NORM,      WEIR_SITE_LN1_POST_SCALE,
+                                       WEIR_SITE_LN1_POST_NORM,  WEIR_SITE_LN2_SCALE,     WEIR_SITE_LN2_NORM,
+                                       WEIR_SITE_LN2_POST_SCALE, WEIR_SITE_LN2_POST_NORM, WEIR_SITE_LNF_SCALE,
+                                       WEIR_SITE_LNF_NORM};
+    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)
+        if (weir_run_site_wanted(r, inside[i]))
+            return true;
+    return false;
+}
+
+static void layout_stream(weir_run *r, carver *c)
+{
+    const weir_spec *s = r->spec;
+    weir_buffers *b = &r->b;
+    int64_t t = r->max_rows;
+    b->x = floats(c, t, s->C);
+    b->h = floats(c, t, s->C);
+    b->attn_out = floats(c, t, s->C);
+    b->mlp_out = s->parallel ? floats(c, t, s->C) : b->attn_out;
+    if (inside_norms_wanted(r)) {
+        b->scale = floats(c, t, 1);
+        b->norm = floats(c, t, s->C);
+    }
+    if (s->positions == WEIR_POS_ROPE)
+        b->cos_sin = floats(c, r->max_len, s->rot);
+    int64_t slots;
+    if (!weir_mul64(r->n_slots, r->plan_layers, &slots))
+        c->overflow = true;
+    else
+        b->cache = floats(c, slots, weir_kv_slot_floats(r));
+    int64_t k_most = s->H * s->D;
+    k_most = k_most > s->C ? k_most : s->C;
+    k_most = k_most > s->F ? k_most : s->F;
+    b->gemm = take(c, (int64_t)weir_gemm_scratch(t, k_most, r->threads), 1, 1);
+}
+
+static void layout_rows(weir_run *r, carver *c)
+{
+    weir_buffers *b = &r->b;
+    int64_t t = r->max_rows;
+    b->id = take(c, t, 1, sizeof *b->id);
+    b->seq = take(c, t, 1, sizeof *b->seq);
+    b->pos = take(c, t, 1, sizeof *b->pos);
+    b->len = take(c, t, 1, sizeof *b->len);
+    b->tag = take(c, t, 1, sizeof *b->tag);
+    b->keep = take(c, t, 1, sizeof *b->keep);
+    b->span = take(c, t, 1, sizeof *b->span);
+    b->slot = take(c, t, 1, sizeof *b->slot);
+    b->group = take(c, t, 1, sizeof *b->group);
+}
+
+static void layout_attention(weir_run *r, carver *c)
+{
+    const weir_spec *s = r->spec;
+    weir_buffers *b = &r->b;
+    int64_t t = r->max_rows, maps = t * s->H;
+    b->q = floats(c, t, s->H * s->D);
+    b->k = floats(c, t, s->K * s->D);
+    b->v = floats(c, t, s->K * s->D);
+    b->z = floats(c, t, s->H * s->D);
+    b->keys = floats(c, r->key_floats, 1);
+    b->values = floats(c, t, weir_kv_value_floats(r, 1));
+    if (weir_run_site_wanted(r, WEIR_SITE_SCORES) || weir_run_site_wanted(r, WEIR_SITE_PATTERN))
+        b->scores = floats(c, maps, r->max_len);
+    if (weir_run_site_wanted(r, WEIR_SITE_RESULT))
+        b->result = floats(c, maps, s->C);
+    b->attn = take(c, (int64_t)weir_attn_scratch(r->max_len, s->D, r->threads), 1, 1);
+}
+
+static void layout_final(weir_run *r, carver *c)
+{
+    const weir_spec *s = r->spec;
+    weir_buffers *b = &r->b;
+    if (weir_run_site_wanted(r, WEIR_SITE_UNEMBED_OUT) || weir_run_site_wanted(r, WEIR_SITE_LOGITS))
+        b->logits = floats(c, r->max_rows, s->V);
+    if (r->flags & WEIR_FINAL)
+        b->tile = floats(c, r->tile_rows, s->V);
+}
+
+/* Sets every pointer of r->b in memory that begins at base, or to NULL; returns the bytes that it takes, -1 if they
+ * overflow. */
+static int64_t layout(weir_run *r, char *base)
+{
+    carver c = {.base = base};
+    memset(&r->b, 0, sizeof r->b);
+    layout_stream(r, &c);
+    layout_rows(r, &c);
+    int64_t shared = c.at;
+    layout_attention(r, &c);
+    c.at = shared;
+    if (r->spec->gated)
+        r->b.up = floats(&c, r->max_rows, r->spec->F);
+    r->b.pre = floats(&c, r->max_rows, r->spec->F);
+    c.at = shared;
+    layout_final(r, &c);
+    return c.overflow ? -1 : c.peak;
+}
+
+/* weir_run_order of the last value that a hook wants; -1: none. */
+static int64_t last_heard(const weir_run *r)
+{
+    (void)r;
+#ifndef WEIR_BENCH_NO_HOOKS
+    for (int64_t i = r->map.n - 1; i >= 0; i--)
+        if (r->hooks.want[i] != WEIR_NONE)
+            return weir_run_order(r, r->map.point[i].layer, r->map.point[i].site);
+#endif
+    return -1;
+}
+
+int64_t weir_run_aim(weir_run *r, int flags)
+{
+    r->last = flags & WEIR_FINAL ? INT64_MAX : r->last_heard; /* behind every hook: the pass ends by itself */
+    int64_t layers = 0;
+    while (layers < r->spec->L && weir_run_needs(r, layers, WEIR_SITE_SCORES))
+        layers++;
+    return layers;
+}
+
+/* Room for the largest sequence, or for several rows of panels of short ones. */
+static void size_tiles(weir_run *r)
+{
+    const weir_spec *s = r->spec;
+    int64_t keys = r->max_len + WEIR_PANEL;
+    if (keys < 4 * r->max_rows)
+        keys = 4 * r->max_rows;
+    r->key_floats = (int64_t)weir_attn_k_floats(s->K, s->D, keys);
+    r->tile_rows = TILE_BYTES / ((int64_t)sizeof(float) * s->V);
+    if (r->tile_rows < 8)
+        r->tile_rows = 8;
+    if (r->tile_rows > r->max_rows)
+        r->tile_rows = r->max_rows;
+}
+
+static weir_status allocate(weir_run *r, weir_err *err)
+{
+    int64_t bytes = layout(r, NULL);
+    if (bytes < 0)
+        return weir_fail(err, WEIR_E_NOMEM, "the run's memory plan overflows: lower max_rows, max_len or slots");
+    if (r->memory && bytes > r->memory)
+        return weir_fail(err, WEIR_E_NOMEM,
+                         "the run needs %lld bytes, but its bound is %lld: lower max_rows, max_len or slots",
+                         (long long)bytes, (long long)r->memory);
+    r->arena = weir_alloc_aligned((size_t)bytes);
+    if (!r->arena)
+        return weir_fail(err, WEIR_E_NOMEM, "out of memory: the run needs %lld bytes; lower max_rows, max_len or slots",
+                         (long long)bytes);
+    r->arena_bytes = bytes;
+    layout(r, r->arena);
+    return WEIR_OK;
+}
+
+weir_status weir_run_prepare(weir_run *r, int flags, weir_err *err)
+{
+    if (r->prepared && (flags & ~r->flags))
+        return weir_fail(err, WEIR_E_ARG,
+                         "the run was prepared without WEIR_FINAL: call weir_run_prepare with it first");
+    if (r->prepared)
+        return WEIR_OK;
+    const weir_spec *s = r->spec;
+    r->flags = flags;
+    r->last_heard = last_heard(r);
+    r->plan_layers = weir_run_aim(r, flags);
+    size_tiles(r);
+    WEIR_TRY(allocate(r, err));
+    if (r->b.cos_sin)
+        weir_rope_table(r->b.cos_sin, r->max_len, s->rot, s->inv_freq, s->rope_factor);
+    r->prepared = true;
+    return WEIR_OK;
+}

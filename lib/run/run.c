@@ -1,0 +1,146 @@
+/* A run's life: options, hooks, questions about it, its end. */
+#include "../base/mem.h"
+#include "../base/parallel.h"
+#include "state.h"
+
+void weir_run_options_init(weir_run_options *o)
+{
+    *o = (weir_run_options){.max_rows = 512};
+}
+
+static weir_status check_options(const weir_run_options *o, const weir_spec *s, weir_err *err)
+{
+    if (o->max_rows < 1 || o->max_rows > INT32_MAX)
+        return weir_fail(err, WEIR_E_ARG, "max_rows is %lld: it must be 1 to %d", (long long)o->max_rows, INT32_MAX);
+    if (o->max_len < 0 || o->max_len > s->ctx)
+        return weir_fail(err, WEIR_E_ARG, "max_len is %lld, but the model's context has %lld tokens",
+                         (long long)o->max_len, (long long)s->ctx);
+    if (o->slots < 0)
+        return weir_fail(err, WEIR_E_ARG, "slots is %d: it cannot be negative", o->slots);
+    if (o->threads < 0)
+        return weir_fail(err, WEIR_E_ARG, "threads is %d: it cannot be negative", o->threads);
+    return WEIR_OK;
+}
+
+static weir_status init(weir_run *r, const weir_model *m, const weir_run_options *o, weir_err *err)
+{
+    r->model = m;
+    r->spec = weir_model_spec(m);
+    WEIR_TRY(check_options(o, r->spec, err));
+    WEIR_TRY(weir_kern_pick(&r->kern, o->kernel, err));
+    r->threads = o->threads ? o->threads : weir_processors();
+    r->max_rows = o->max_rows;
+    r->max_len = o->max_len ? o->max_len : r->spec->ctx;
+    /* Without slots a sequence lives in one pass, and is no longer than its rows. */
+    if (!o->slots && r->max_len > r->max_rows)
+        r->max_len = r->max_rows;
+    r->memory = o->memory;
+    r->n_slots = o->slots;
+    r->slot = weir_calloc((size_t)o->slots, sizeof *r->slot);
+    WEIR_TRY(weir_point_map_init(&r->map, m, err));
+    r->hooks.want = weir_calloc((size_t)r->map.n, 1);
+    return r->slot && r->hooks.want ? WEIR_OK : weir_nomem(err, "a run");
+}
+
+weir_status weir_run_new(weir_run **out, const weir_model *m, const weir_run_options *o, weir_err *err)
+{
+    weir_run_options defaults;
+    weir_run_options_init(&defaults);
+    *out = NULL;
+    weir_run *r = weir_calloc(1, sizeof *r);
+    if (!r)
+        return weir_nomem(err, "a run");
+    weir_status st = init(r, m, o ? o : &defaults, err);
+    if (st) {
+        weir_run_free(r);
+        return st;
+    }
+    *out = r;
+    return WEIR_OK;
+}
+
+void weir_run_free(weir_run *r)
+{
+    if (!r)
+        return;
+    weir_listeners_free(&r->hooks);
+    weir_free(r->slot);
+    weir_free_aligned(r->arena);
+    weir_free(r);
+}
+
+const weir_model *weir_run_model(const weir_run *r)
+{
+    return r->model;
+}
+
+const char *weir_run_kernel(const weir_run *r)
+{
+    return weir_kern_name(r->kern);
+}
+
+int weir_run_threads(const weir_run *r)
+{
+    return r->threads;
+}
+
+int64_t weir_run_arena_bytes(const weir_run *r)
+{
+    return r->arena_bytes;
+}
+
+static weir_status attach(weir_run *r, const weir_hook_class *c, void *self, bool owned, weir_err *err)
+{
+    if (!r->prepared)
+        return weir_listeners_add(&r->hooks, &r->map, c, self, owned, err);
+    if (owned)
+        c->destroy(self);
+    return weir_fail(err, WEIR_E_HOOK, "hook %s comes too late: attach hooks before the first forward", c->name);
+}
+
+weir_status weir_run_hook(weir_run *r, const weir_hook_class *c, const char *args, weir_err *err)
+{
+    void *self = NULL;
+    weir_status st = c->create(&self, r->model, args, err);
+    if (st)
+        return weir_fail(err, st, "hook %s could not be made", c->name);
+    return attach(r, c, self, true, err);
+}
+
+weir_status weir_run_hook_object(weir_run *r, const weir_hook_class *c, void *self, weir_err *err)
+{
+    return attach(r, c, self, false, err);
+}
+
+int64_t weir_run_hook_fired(const weir_run *r, int i)
+{
+    return i >= 0 && i < r->hooks.n ? r->hooks.hook[i].fired : 0;
+}
+
+weir_status weir_run_finish(weir_run *r, FILE *out, weir_err *err)
+{
+    weir_status first = WEIR_OK;
+    for (int i = 0; i < r->hooks.n; i++) {
+        weir_attached *h = &r->hooks.hook[i];
+        weir_status st = WEIR_OK;
+        if (h->class->finish) {
+            st = h->class->finish(h->self, out, err);
+            if (st)
+                weir_fail(err, st, "hook %s could not finish", h->class->name);
+        }
+        if (!st && !h->fired)
+            st = weir_fail(err, WEIR_E_HOOK, "hook %s never fired: no pass reached a point that it wants",
+                           h->class->name);
+        if (!first)
+            first = st;
+    }
+    return first;
+}
+
+bool weir_run_site_wanted(const weir_run *r, weir_site site)
+{
+    for (int64_t i = 0; i < r->map.n; i++)
+        if (r->map.point[i].site == site && r->hooks.want[i] != WEIR_NONE)
+            return true;
+    return false;
+}

@@ -1,0 +1,190 @@
+/* run/state.h: the inside of a run, and the parts that its files share.
+ *
+ *   run.c        making, options, hooks, finishing
+ *   plan.c       every buffer of a run, in one arena
+ *   kv.c         sequences: checks, rows, slots, keys and values
+ *   forward.c    the pass: embedding, blocks, final norm
+ *   attention.c  the attention sublayer
+ *   mlp.c        the MLP sublayer
+ *   norm.c       norms and residual adds, fused where no hook stands between
+ *   logits.c     unembedding on request
+ */
+#ifndef WEIR_RUN_STATE_H
+#define WEIR_RUN_STATE_H
+
+#include "listen.h"
+
+/* A sequence that is kept between passes. */
+typedef struct weir_slot {
+    int64_t len;    /* tokens that it holds */
+    int64_t layers; /* layers whose keys and values are stored for all of them */
+    int64_t n;      /* tokens that the running pass adds; 0: not part of it */
+} weir_slot;
+
+/* Everything that a pass writes. Shapes: T = max_rows, S = longest sequence, P = keys in panels (see kv.c). */
+typedef struct weir_buffers {
+    /* live through the pass */
+    float *x;            /* [T,C] the residual stream */
+    float *h;            /* [T,C] what a sublayer reads; in the end what the unembedding reads */
+    float *attn_out;     /* [T,C] */
+    float *mlp_out;      /* [T,C]; serial blocks: the same memory as attn_out */
+    float *scale, *norm; /* [T], [T,C]: only if a hook wants to see inside a norm */
+    float *cos_sin;      /* [S,rot] */
+    float *cache;        /* keys and values of the slots */
+    void *gemm;
+    /* the rows */
+    int32_t *id, *seq;
+    int64_t *pos, *len, *tag;
+    uint8_t *keep;
+    weir_attn_seq *span; /* [sequences of the pass] */
+    int *slot;           /* [sequences of the pass] slot or -1 */
+    int *group;          /* [sequences of the pass] number of the group that shares the key panels */
+    /* attention only */
+    float *q, *k, *v, *z; /* [T,H,D] [T,K,D] [T,K,D] [T,H,D] */
+    float *keys, *values; /* without a slot: this layer's keys (panels) and values */
+    float *scores;        /* [T,H,S] if wanted; turns into the pattern in place */
+    float *result;        /* [T,H,C] if wanted */
+    void *attn;
+    /* MLP only */
+    float *pre, *up; /* [T,F]; pre turns into post in place */
+    /* behind the blocks */
+    float *logits; /* [T,V] if wanted */
+    float *tile;   /* [tile_rows,V] for weir_run_logprobs */
+} weir_buffers;
+
+struct weir_run {
+    const weir_model *model;
+    const weir_spec *spec;
+    const weir_kern *kern;
+    int threads;
+    int64_t max_rows, max_len; /* max_len: what one sequence can reach in this run */
+    int64_t memory;
+    int n_slots;
+    weir_slot *slot;
+    weir_point_map map;
+    weir_listeners hooks;
+    /* the plan */
+    bool prepared;
+    int flags;
+    int64_t last_heard;  /* weir_run_order of the last value that a hook wants, or -1 */
+    int64_t plan_layers; /* layers with room for keys and values in each slot */
+    int64_t key_floats;  /* room in b.keys */
+    int64_t tile_rows;
+    void *arena;
+    int64_t arena_bytes;
+    weir_buffers b;
+    /* the pass */
+    weir_rows rows;
+    int64_t n_seq, longest; /* longest: S of this pass */
+    int n_groups;
+    int64_t last;           /* weir_run_order of the last value that this pass has to make, or -1 */
+    bool ended;             /* the last value was heard: WEIR_STOP means done */
+    bool normed;            /* h already holds the norm of x */
+    int64_t layers;         /* layers whose keys and values this pass stores */
+    bool final, unembedded; /* h is the unembedding's input; b.logits holds the logits */
+    weir_err *err;          /* of the running call */
+};
+
+/* Place of a value in the order of the pass; layer is ignored outside the blocks. */
+static inline int64_t weir_run_order(const weir_run *r, int64_t layer, weir_site site)
+{
+    if (weir_site_in_block(site))
+        return (layer + 1) * WEIR_SITE_COUNT + site;
+    return site < WEIR_SITE_RESID_PRE ? site : (r->spec->L + 1) * WEIR_SITE_COUNT + site;
+}
+
+/* Does anything listen to this value or to a later one? */
+static inline bool weir_run_needs(const weir_run *r, int64_t layer, weir_site site)
+{
+    return weir_run_order(r, layer, site) <= r->last;
+}
+
+#ifdef WEIR_BENCH_NO_HOOKS
+/* For the bench that shows what the machinery costs: nobody ever listens. */
+static inline weir_want weir_run_want(const weir_run *r, int64_t layer, weir_site site)
+{
+    (void)r, (void)layer, (void)site;
+    return WEIR_NONE;
+}
+static inline weir_status weir_run_hear(weir_run *r, int64_t layer, weir_site site, float *data)
+{
+    (void)r, (void)layer, (void)site, (void)data;
+    return WEIR_OK;
+}
+#else
+/* Index of a point in the model's list, or -1. */
+static inline int64_t weir_run_point(const weir_run *r, int64_t layer, weir_site site)
+{
+    int at = r->map.at[site];
+    if (at < 0 || !weir_site_in_block(site))
+        return at;
+    return r->map.first + layer * r->map.stride + at;
+}
+
+/* The strongest want of any hook at this point. */
+static inline weir_want weir_run_want(const weir_run *r, int64_t layer, weir_site site)
+{
+    int64_t i = weir_run_point(r, layer, site);
+    return i < 0 ? WEIR_NONE : (weir_want)r->hooks.want[i];
+}
+
+/* Lets the hooks hear a value. WEIR_STOP: the pass ends here, because a hook said so or because it was the last
+ * (r->ended). */
+WEIR_CHECKED weir_status weir_run_fire(weir_run *r, int64_t i, float *data);
+static inline weir_status weir_run_hear(weir_run *r, int64_t layer, weir_site site, float *data)
+{
+    int64_t i = weir_run_point(r, layer, site);
+    return i < 0 || r->hooks.want[i] == WEIR_NONE ? WEIR_OK : weir_run_fire(r, i, data);
+}
+#endif
+
+/* Does any layer have a hook at this site? */
+bool weir_run_site_wanted(const weir_run *r, weir_site site);
+
+/* --- plan.c: sets r->last for a pass with these flags; returns the layers whose keys and values it stores. */
+int64_t weir_run_aim(weir_run *r, int flags);
+
+/* --- kv.c */
+/* Checks the sequences and lays out the rows of a pass. */
+WEIR_CHECKED weir_status weir_kv_begin(weir_run *r, const weir_seq *seqs, int64_t n_seq);
+/* Points the spans of slots at a layer's keys and values. */
+void weir_kv_layer(weir_run *r, int64_t layer);
+/* Spans [*from, *to) of a group. */
+void weir_kv_group(const weir_run *r, int group, int64_t *from, int64_t *to);
+/* The slots now hold the rows of the pass. */
+void weir_kv_commit(weir_run *r);
+int64_t weir_kv_slot_floats(const weir_run *r); /* one slot, one layer */
+int64_t weir_kv_value_floats(const weir_run *r, int64_t len);
+
+/* --- norm.c */
+/* A norm of the model: its weights and where its values are heard. scale is its first site; the normalized values come
+ * next, and for the norms that sublayers read, hook_out. */
+typedef struct weir_norm_at {
+    weir_normw w;
+    int64_t layer;
+    weir_site scale;
+} weir_norm_at;
+/* out = norm of x, with hooks at its scale and its normalized values. */
+WEIR_CHECKED weir_status weir_run_norm(weir_run *r, const weir_norm_at *n, const float *x, float *out);
+/* h = norm of the stream, heard at hook_out. */
+WEIR_CHECKED weir_status weir_run_norm_stream(weir_run *r, const weir_norm_at *n);
+/* x += y, heard at `site`. next: the norm that will read x, or NULL; it is computed in the same pass over the rows if
+ * no hook can tell. */
+WEIR_CHECKED weir_status weir_run_add_stream(weir_run *r, int64_t layer, weir_site site, const float *y,
+                                             const weir_norm_at *next);
+
+/* --- sublayers: h to attn_out, h to mlp_out */
+WEIR_CHECKED weir_status weir_run_attention(weir_run *r, int64_t layer, const weir_layer *w);
+WEIR_CHECKED weir_status weir_run_mlp(weir_run *r, int64_t layer, const weir_layer *w);
+/* y = x W + bias for n weights that read the same x [T,k]. */
+typedef struct weir_linear_to {
+    const weir_linear *w;
+    float *y;
+    int64_t n; /* columns */
+} weir_linear_to;
+void weir_run_linear(weir_run *r, const float *x, int64_t k, const weir_linear_to *to, int n);
+
+/* --- logits.c: logits of rows [row, row + n) of h, soft cap not applied */
+WEIR_CHECKED weir_status weir_run_unembed(weir_run *r, int64_t row, int64_t n, float *out);
+
+#endif

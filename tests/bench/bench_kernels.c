@@ -1,0 +1,396 @@
+/* bench_kernels: how near the kernels come to what the machine can do, measured in the same run.
+ *
+ *     bench_kernels [--json]
+ *
+ * Every figure is a ratio: the median over rounds of (this, then the limit, then this again, ...), so that a neighbour on the same
+ * machine slows both. The limits are a loop of independent fused multiply-adds in registers ("peak") and a loop that
+ * only reads memory ("raw read"). With --json each line is {name, ratio, floor, aim, at_most, baseline, value, unit}.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "base/parallel.h"
+#include "kernels/kernels.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum { ROUNDS = 9 };
+
+static int threads;
+static bool json;
+static const weir_kern *kern;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *v, int n)
+{
+    qsort(v, (size_t)n, sizeof *v, by_value);
+    return v[n / 2];
+}
+
+/* --- the limits */
+static volatile float sink; /* so that no loop is left out */
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) static void peak_avx512(int64_t n)
+{
+    __m512 c[16];
+    const __m512 a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(1e-9f);
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++)
+        c[i] = _mm512_set1_ps((float)i);
+    for (int64_t k = 0; k < n; k++) {
+#pragma GCC unroll 16
+        for (int i = 0; i < 16; i++) {
+            c[i] = _mm512_fmadd_ps(a, c[i], b);
+            __asm__ volatile("" : "+v"(c[i]));
+        }
+    }
+#pragma GCC unroll 16
+    for (int i = 1; i < 16; i++)
+        c[0] = _mm512_add_ps(c[0], c[i]);
+    sink = _mm512_cvtss_f32(c[0]);
+}
+
+__attribute__((target("avx2,fma"))) static void peak_avx2(int64_t n)
+{
+    __m256 c[12];
+    const __m256 a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(1e-9f);
+#pragma GCC unroll 12
+    for (int i = 0; i < 12; i++)
+        c[i] = _mm256_set1_ps((float)i);
+    for (int64_t k = 0; k < n; k++) {
+#pragma GCC unroll 12
+        for (int i = 0; i < 12; i++) {
+            c[i] = _mm256_fmadd_ps(a, c[i], b);
+            __asm__ volatile("" : "+x"(c[i]));
+        }
+    }
+#pragma GCC unroll 12
+    for (int i = 1; i < 12; i++)
+        c[0] = _mm256_add_ps(c[0], c[i]);
+    sink = _mm256_cvtss_f32(c[0]);
+}
+
+__attribute__((target("avx2"))) static void read_floats(const float *p, int64_t n)
+{
+    __m256 c[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++)
+        c[i] = _mm256_setzero_ps();
+    for (int64_t k = 0; k + 64 <= n; k += 64)
+#pragma GCC unroll 8
+        for (int i = 0; i < 8; i++)
+            c[i] = _mm256_add_ps(c[i], _mm256_loadu_ps(p + k + 8 * i));
+#pragma GCC unroll 8
+    for (int i = 1; i < 8; i++)
+        c[0] = _mm256_add_ps(c[0], c[i]);
+    sink = _mm256_cvtss_f32(c[0]);
+}
+#else
+static void read_floats(const float *p, int64_t n)
+{
+    float c[16] = {0};
+    for (int64_t k = 0; k + 16 <= n; k += 16)
+        for (int i = 0; i < 16; i++)
+            c[i] += p[k + i];
+    for (int i = 1; i < 16; i++)
+        c[0] += c[i];
+    sink = c[0];
+}
+#endif
+
+static void peak_body(void *ctx, int64_t i, int thread)
+{
+    (void)i;
+    (void)thread;
+#if defined(__x86_64__)
+    if (!strcmp(weir_kern_name(kern), "avx512"))
+        peak_avx512(*(int64_t *)ctx);
+    else if (!strcmp(weir_kern_name(kern), "avx2"))
+        peak_avx2(*(int64_t *)ctx);
+#else
+    (void)ctx;
+#endif
+}
+
+/* FLOP per second of all threads, from about 3 ms of work. */
+static double peak(void)
+{
+    int64_t n = 700000;
+    const double per = !strcmp(weir_kern_name(kern), "avx512") ? 16 * 32.0 : 12 * 16.0;
+    const double t = now();
+    weir_parallel_for(threads, threads, 0, peak_body, &n);
+    return per * (double)n * threads / (now() - t);
+}
+
+typedef struct span {
+    const float *p;
+    int64_t n;
+} span;
+
+static void read_body(void *ctx, int64_t i, int thread)
+{
+    (void)thread;
+    const span *s = ctx;
+    const int64_t n = s->n / threads / 64 * 64;
+    read_floats(s->p + i * n, n);
+}
+
+static double raw_read(const float *p, int64_t floats)
+{
+    span s = {p, floats};
+    const double t = now();
+    weir_parallel_for(threads, threads, 0, read_body, &s);
+    return (double)floats * 4 / (now() - t);
+}
+
+/* --- reporting */
+typedef struct figure {
+    const char *name, *baseline, *unit;
+    double ratio, value, floor, aim;
+    bool at_most;
+} figure;
+
+static void report(figure f)
+{
+    const bool good = f.at_most ? f.ratio <= f.floor : f.ratio >= f.floor;
+    if (json)
+        printf("{\"name\": \"%s\", \"ratio\": %.4f, \"floor\": %g, \"aim\": %g, \"at_most\": %s, \"baseline\": \"%s\", "
+               "\"value\": %.4g, \"unit\": \"%s\"}\n",
+               f.name, f.ratio, f.floor, f.aim, f.at_most ? "true" : "false", f.baseline, f.value, f.unit);
+    else
+        printf("%-30s %6.3f of %-12s %s %.2f  aim %.2f  %s  (%.4g %s)\n", f.name, f.ratio, f.baseline, f.at_most ? "<=" : ">=",
+               f.floor, f.aim, good ? "   ok" : "BELOW", f.value, f.unit);
+    fflush(stdout);
+}
+
+/* --- data */
+static float *floats(int64_t n)
+{
+    float *p = weir_alloc_aligned((size_t)n * sizeof *p);
+    if (!p) {
+        fprintf(stderr, "bench_kernels: out of memory\n");
+        exit(1);
+    }
+    uint32_t s = 12345;
+    for (int64_t i = 0; i < n; i++) {
+        s = s * 1664525u + 1013904223u;
+        p[i] = (float)(s >> 8) * 0x1p-24f - 0.5f;
+    }
+    return p;
+}
+
+static weir_panels *pack(const void *w, weir_dtype type, int64_t n, int64_t k, bool k_major)
+{
+    const int64_t size = type == WEIR_F32 ? 4 : 2;
+    const weir_tensor t = {.name = "w", .dtype = type, .data = w, .bytes = (size_t)(n * k * size), .rank = 2};
+    const weir_wview v = {.t = &t, .n = n, .k = k, .k_major = k_major, .stride = k_major ? n : k};
+    weir_panels *p;
+    weir_err err = {0};
+    if (weir_panels_new(&p, &v, threads, &err)) {
+        fprintf(stderr, "bench_kernels: %s\n", err.msg);
+        exit(1);
+    }
+    return p;
+}
+
+static uint16_t *halves(const float *w, int64_t n, bool bf16)
+{
+    uint16_t *h = weir_alloc_aligned((size_t)n * sizeof *h);
+    for (int64_t i = 0; h && i < n; i++) {
+        uint32_t u;
+        memcpy(&u, &w[i], 4);
+        h[i] = bf16 ? (uint16_t)(u >> 16) : (uint16_t)((u >> 16 & 0x8000) | 0x3000 | (u >> 13 & 0x3ff));
+    }
+    return h;
+}
+
+/* --- GEMM as a share of peak */
+static void bench_gemm(int64_t k, int64_t n, int64_t m, weir_dtype type, double floor, double aim)
+{
+    float *w = floats(k * n), *x = floats(m * k), *y = floats(m * n), *bias = floats(n);
+    uint16_t *h = type == WEIR_F32 ? NULL : halves(w, k * n, type == WEIR_BF16);
+    weir_panels *p = pack(h ? (void *)h : (void *)w, type, n, k, false);
+    void *scratch = weir_alloc_aligned(weir_gemm_scratch(m, k, threads));
+    weir_gemm g = {.m = m, .x = x, .ldx = k, .kn = k, .n_out = 1, .out = {{p, bias, y, n}}, .scratch = scratch};
+    const double flop = 2.0 * (double)m * (double)n * (double)k;
+    int reps = (int)(1.2e9 / flop) + 1;
+    double ratio[ROUNDS], rate[ROUNDS];
+    weir_gemm_run(kern, threads, &g);
+    for (int r = 0; r < ROUNDS; r++) {
+        const double before = peak(), t = now();
+        for (int i = 0; i < reps; i++)
+            weir_gemm_run(kern, threads, &g);
+        rate[r] = flop * reps / (now() - t);
+        ratio[r] = rate[r] / (0.5 * (before + peak()));
+    }
+    char name[80];
+    snprintf(name, sizeof name, "gemm_%s_%lldx%lld_m%lld", weir_dtype_name(type), (long long)k, (long long)n, (long long)m);
+    report((figure){.name = name, .baseline = "fma_peak", .ratio = median(ratio, ROUNDS), .value = median(rate, ROUNDS) * 1e-9,
+                    .unit = "GFLOP/s", .floor = floor, .aim = aim});
+    weir_panels_free(p);
+    weir_free_aligned(scratch);
+    weir_free_aligned(w);
+    weir_free_aligned(x);
+    weir_free_aligned(y);
+    weir_free_aligned(bias);
+    weir_free_aligned(h);
+}
+
+/* --- one row: weights read, as a share of what a loop reads that does nothing else */
+static void bench_gemv(int64_t k, int64_t n, weir_dtype type)
+{
+    const int64_t size = type == WEIR_F32 ? 4 : 2, copies = weir_dtype_bytes(WEIR_F32) * 60000000 / (k * n * size) + 1;
+    float *w = floats(k * n), *x = floats(k), *y = floats(n);
+    uint16_t *h = size == 2 ? halves(w, k * n, type == WEIR_BF16) : NULL;
+    weir_panels **p = weir_calloc((size_t)copies, sizeof *p);
+    const int64_t raw = 240000000 / 4;
+    float *big = floats(raw);
+    void *scratch = weir_alloc_aligned(weir_gemm_scratch(1, k, threads));
+    if (!p || !scratch)
+        exit(1);
+    for (int64_t i = 0; i < copies; i++)
+        p[i] = pack(h ? (void *)h : (void *)w, type, n, k, false);
+    double ratio[2 * ROUNDS], rate[2 * ROUNDS];
+    for (int r = 0; r < 2 * ROUNDS; r++) {
+        const double before = raw_read(big, raw), t = now();
+        for (int64_t i = 0; i < copies; i++) {
+            weir_gemm g = {.m = 1, .x = x, .ldx = k, .kn = k, .n_out = 1, .out = {{p[i], NULL, y, n}}, .scratch = scratch};
+            weir_gemm_run(kern, threads, &g);
+        }
+        rate[r] = (double)(k * n * size * copies) / (now() - t);
+        ratio[r] = rate[r] / (0.5 * (before + raw_read(big, raw)));
+    }
+    char name[80];
+    snprintf(name, sizeof name, "gemv_%s_%lldx%lld", weir_dtype_name(type), (long long)k, (long long)n);
+    report((figure){.name = name, .baseline = "raw_read", .ratio = median(ratio, 2 * ROUNDS), .value = median(rate, 2 * ROUNDS) * 1e-9,
+                    .unit = "GB/s", .floor = 0.85, .aim = 0.95});
+    for (int64_t i = 0; i < copies; i++)
+        weir_panels_free(p[i]);
+    weir_free(p);
+    weir_free_aligned(w);
+    weir_free_aligned(x);
+    weir_free_aligned(y);
+    weir_free_aligned(h);
+    weir_free_aligned(big);
+    weir_free_aligned(scratch);
+}
+
+/* --- attention: its time against that of the block's matrices (at measured peak), GPT-2-small shape */
+static void bench_attention(int64_t heads, int64_t kv_heads, int64_t d, int64_t n, double matrix_macs, const char *name)
+{
+    float *q = floats(n * heads * d), *z = floats(n * heads * d), *kv = floats(n * kv_heads * d);
+    float *kp = floats((int64_t)weir_attn_k_floats(kv_heads, d, n)), *v = floats((int64_t)weir_attn_v_floats(kv_heads, d, n));
+    weir_attn_seq s = {.n = n, .cap = n, .kp = kp, .v = v};
+    weir_attn a = {.heads = heads, .kv_heads = kv_heads, .d = d, .scale = 0.125f, .seq = &s, .n_seq = 1, .q = q, .z = z, .s = n};
+    a.scratch = weir_alloc_aligned(weir_attn_scratch(n, d, threads));
+    double ratio[ROUNDS], ms[ROUNDS];
+    for (int r = 0; r < ROUNDS; r++) {
+        const double before = peak(), t = now();
+        weir_attn_store(kern, threads, &a, kv, kv);
+        weir_attn_fused(kern, threads, &a);
+        const double took = now() - t;
+        ms[r] = took * 1e3;
+        ratio[r] = took / (2.0 * matrix_macs * (double)n / (0.5 * (before + peak())));
+    }
+    report((figure){.name = name, .baseline = "matrices", .ratio = median(ratio, ROUNDS), .value = median(ms, ROUNDS), .unit = "ms",
+                    .floor = 0.075, .aim = 0.055, .at_most = true});
+    weir_free_aligned(q);
+    weir_free_aligned(z);
+    weir_free_aligned(kv);
+    weir_free_aligned(kp);
+    weir_free_aligned(v);
+    weir_free_aligned(a.scratch);
+}
+
+/* --- packing: bytes packed, against a read of the same bytes */
+static void bench_pack(int64_t k, int64_t n, weir_dtype type, bool k_major)
+{
+    const int64_t size = type == WEIR_F32 ? 4 : 2;
+    float *w = floats(k * n);
+    uint16_t *h = size == 2 ? halves(w, k * n, type == WEIR_BF16) : NULL;
+    double ratio[ROUNDS], rate[ROUNDS];
+    weir_panels_free(pack(h ? (void *)h : (void *)w, type, n, k, k_major));
+    for (int r = 0; r < ROUNDS; r++) {
+        const double before = raw_read(w, k * n), t = now();
+        weir_panels *p = pack(h ? (void *)h : (void *)w, type, n, k, k_major);
+        rate[r] = (double)(k * n * size) / (now() - t);
+        ratio[r] = rate[r] / (0.5 * (before + raw_read(w, k * n)));
+        weir_panels_free(p);
+    }
+    char name[80];
+    snprintf(name, sizeof name, "pack_%s_%s_%lldx%lld", weir_dtype_name(type), k_major ? "kn" : "nk", (long long)k, (long long)n);
+    report((figure){.name = name, .baseline = "raw_read", .ratio = median(ratio, ROUNDS), .value = median(rate, ROUNDS) * 1e-9,
+                    .unit = "GB/s", .floor = 0.05, .aim = 0.2});
+    weir_free_aligned(w);
+    weir_free_aligned(h);
+}
+
+int main(int argc, char **argv)
+{
+    weir_err err = {0};
+    json = argc > 1 && !strcmp(argv[1], "--json");
+    threads = weir_processors();
+    if (weir_kern_pick(&kern, NULL, &err)) {
+        fprintf(stderr, "bench_kernels: %s\n", err.msg);
+        return 1;
+    }
+    if (!strcmp(weir_kern_name(kern), "ref")) {
+        fprintf(stderr, "bench_kernels: this machine runs the reference table only, which is not made for speed\n");
+        return 0;
+    }
+    double p[ROUNDS], b[ROUNDS];
+    float *big = floats(60000000);
+    for (int r = 0; r < ROUNDS; r++) {
+        p[r] = peak() * 1e-9;
+        b[r] = raw_read(big, 60000000) * 1e-9;
+    }
+    weir_free_aligned(big);
+    if (!json)
+        printf("table %s, %d threads, peak %.1f GFLOP/s, raw read %.1f GB/s\n", weir_kern_name(kern), threads, median(p, ROUNDS),
+               median(b, ROUNDS));
+    static const int64_t gpt2[][2] = {{768, 2304}, {768, 768}, {768, 3072}, {3072, 768}};
+    static const int64_t smol[][2] = {{576, 1536}, {1536, 576}, {576, 576}, {576, 192}};
+    for (int i = 0; i < 4; i++) {
+        bench_gemm(gpt2[i][0], gpt2[i][1], 128, WEIR_F32, 0.88, 0.93);
+        bench_gemm(gpt2[i][0], gpt2[i][1], 512, WEIR_F32, 0.88, 0.93);
+    }
+    for (int i = 0; i < 4; i++) {
+        bench_gemm(smol[i][0], smol[i][1], 128, WEIR_F32, 0.82, 0.90);
+        bench_gemm(smol[i][0], smol[i][1], 512, WEIR_F32, 0.82, 0.90);
+    }
+    bench_gemm(768, 3072, 512, WEIR_BF16, 0.85, 0.90);
+    bench_gemm(768, 3072, 512, WEIR_F16, 0.85, 0.90);
+    bench_gemm(768, 50257, 128, WEIR_F32, 0.85, 0.90);
+    bench_gemm(768, 3072, 4, WEIR_F32, 0.30, 0.46);
+    bench_gemm(768, 3072, 16, WEIR_F32, 0.70, 0.80);
+    bench_gemv(768, 3072, WEIR_F32);
+    bench_gemv(3072, 768, WEIR_F32);
+    bench_gemv(576, 1536, WEIR_F32);
+    bench_gemv(768, 50257, WEIR_F32);
+    bench_gemv(768, 3072, WEIR_BF16);
+    bench_gemv(768, 3072, WEIR_F16);
+    bench_attention(12, 12, 64, 512, 12.0 * 768 * 768, "attention_gpt2_t512");
+    bench_attention(9, 3, 64, 512, 3539000.0, "attention_smollm2_t512");
+    bench_pack(3072, 3072, WEIR_F32, true);
+    bench_pack(3072, 3072, WEIR_F32, false);
+    bench_pack(3072, 3072, WEIR_BF16, false);
+    return 0;
+}

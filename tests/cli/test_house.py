@@ -1,0 +1,133 @@
+"""The rules of the house, checked: headers stand alone, only weir_ symbols leave the library, each dependency has one door, rooms depend
+one way, files stay readable, and what is installed works from where it was installed."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+BUILD = os.path.join(ROOT, os.environ.get("WEIR_BUILD", "build/release"))
+
+
+def sources(*patterns):
+    return sorted(f for p in patterns for f in glob.glob(os.path.join(ROOT, p), recursive=True))
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def short(path):
+    return os.path.relpath(path, ROOT)
+
+
+@pytest.mark.parametrize("header", [short(h) for h in sources("lib/include/weir/*.h")])
+def test_header_stands_alone_in_c_and_cpp(header):
+    for language, standard, compiler in (("c", "c11", "gcc"), ("c++", "c++17", "g++")):
+        flags = [compiler, "-x", language, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
+                 "-Ilib/include", header]
+        subprocess.run(flags, cwd=ROOT, check=True)
+
+
+def foreign_symbols(command):
+    names = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True).stdout.split("\n")
+    found = [line.split()[-1] for line in names if len(line.split()) == 3 and line.split()[1] in "TDBRVWC"]
+    assert found, "no symbols read: the check would pass on anything"
+    return [s for s in found if not s.startswith("weir_")]
+
+
+def test_only_weir_symbols_leave_the_libraries():
+    assert foreign_symbols(["nm", "-g", "--defined-only", f"{BUILD}/libweir.a"]) == []
+    assert foreign_symbols(["nm", "-D", "--defined-only", f"{BUILD}/libweir.so.0"]) == []
+
+
+def test_symbol_check_can_fail():
+    assert foreign_symbols(["nm", "-g", "--defined-only", f"{BUILD}/tools/weir.o"]) == ["main"]
+
+
+def test_internal_functions_are_not_exported():
+    out = subprocess.run(["nm", "-D", "--defined-only", f"{BUILD}/libweir.so.0"], stdout=subprocess.PIPE, check=True, text=True).stdout
+    exported = {line.split()[-1] for line in out.splitlines()}
+    declared = set(re.findall(r"\b(weir_\w+)\(", "".join(read(h) for h in sources("lib/include/weir/*.h"))))
+    assert exported - declared == set()
+    assert "weir_model_open" in exported
+
+
+def users_of(pattern, *where):
+    return sorted(short(f) for f in sources(*where) if re.search(pattern, read(f)))
+
+
+C = ("lib/**/*.c", "lib/**/*.h", "hooks/*.c", "tools/**/*.c", "tools/**/*.h")
+
+
+def test_one_door_to_each_dependency():
+    assert users_of(r"#pragma omp|#include <omp\.h>", *C) == ["lib/base/parallel.c"]
+    assert all(f.startswith("lib/record/") for f in users_of(r"#include <hdf5", *C))
+    allocators = users_of(r"(?<![\w.>])(malloc|calloc|realloc|posix_memalign|aligned_alloc)\(", "lib/**/*.c")
+    assert allocators == ["lib/base/mem.c"]
+
+
+def test_tools_and_hooks_use_public_headers_only():
+    for f in sources("hooks/*.c"):
+        assert not [i for i in re.findall(r'#include "([^"]+)"', read(f))], short(f)
+    for f in sources("tools/**/*.c", "tools/**/*.h"):
+        for include in re.findall(r'#include "([^"]+)"', read(f)):
+            assert os.path.exists(os.path.join(os.path.dirname(f), include)) or os.path.exists(os.path.join(ROOT, "tools", include))
+
+
+ORDER = ["base", "io", "tokenizer", "kernels", "model", "run", "hooks", "record"]
+ALLOWED = {  # hooks' points and selectors read a model; the run fires hooks
+    "base": {"base"}, "io": {"base", "io"}, "tokenizer": {"base", "io", "tokenizer"}, "kernels": {"base", "io", "kernels"},
+    "model": {"base", "io", "kernels", "model"}, "run": {"base", "kernels", "model", "run", "hooks"},
+    "hooks": {"base", "model", "hooks", "kernels"}, "record": {"base", "hooks", "record"},
+}
+
+
+def test_rooms_depend_one_way():
+    seen = 0
+    for room in ORDER:
+        for f in sources(f"lib/{room}/**/*.c", f"lib/{room}/**/*.h"):
+            for include in re.findall(r'#include "([^"]+)"', read(f)):
+                target = os.path.normpath(os.path.join(os.path.dirname(f), include))
+                if not os.path.exists(target):
+                    target = os.path.join(ROOT, "lib", include)
+                used = os.path.relpath(target, os.path.join(ROOT, "lib")).split(os.sep)[0]
+                assert used in ALLOWED[room], f"{short(f)} includes {include}"
+                seen += 1
+    assert seen > 50
+
+
+def test_no_family_is_named_outside_its_room():
+    names = r"gpt_neox|gptneox|gemma2|\"llama\"|\"gpt2\""
+    assert users_of(names, "lib/run/*", "lib/hooks/*.c", "lib/kernels/*.c", "lib/record/*.c", "hooks/*.c", "tools/**/*.c") == []
+
+
+def test_files_stay_readable():
+    for f in sources("lib/**/*.c", "lib/**/*.h", "hooks/*.c", "tools/**/*.c", "tools/**/*.h", "tests/**/*.c", "tests/**/*.py", "Makefile"):
+        if "/brook/" in f or "unicode" in f and "_table" in f:
+            continue
+        assert len(read(f).splitlines()) <= 800, short(f)
+
+
+def test_installed_program_and_library_work(tmp_path):
+    prefix = tmp_path / "prefix"
+    quiet = dict(stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(["make", "install", f"PREFIX={prefix}"], cwd=ROOT, **quiet)
+    env = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
+    env.update(PATH=f"{prefix}/bin:{env['PATH']}", PKG_CONFIG_PATH=f"{prefix}/lib/pkgconfig", LD_LIBRARY_PATH=f"{prefix}/lib")
+    subprocess.run(["trace", "--layer", "6", "--dump", "mlp.h5", "Among the places of Colorado is Boulder."], cwd=tmp_path, env=env,
+                   stderr=subprocess.DEVNULL, **quiet)
+    for program in sources("tests/api/*.c"):
+        for mode in ([], ["--static"]):
+            flags = subprocess.run(["pkg-config", "--cflags", "--libs", *mode, "weir"], env=env, stdout=subprocess.PIPE, check=True,
+                                   text=True).stdout.split()
+            out = tmp_path / "program"
+            if mode:
+                flags = [f"{prefix}/lib/libweir.a" if f == "-lweir" else f for f in flags]
+            subprocess.run(["gcc", "-std=c11", "-Wall", "-Werror", program, "-o", out, *flags], check=True)
+            subprocess.run([out], cwd=tmp_path, env=env, **quiet)
+    shutil.rmtree(prefix)

@@ -1,0 +1,63 @@
+"""Runs weir as a user would, for the tests of this directory. Python's standard library, numpy and h5py only."""
+import json
+import os
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = (ROOT / os.environ.get("WEIR_BIN", "build/bin")).resolve()
+BROOK = ROOT / "lib" / "brook"
+
+
+def environment(**changes):
+    env = {k: v for k, v in os.environ.items() if k not in ("WEIR_MODEL", "WEIR_KERNEL")}
+    env["PATH"] = f"{BIN}:{env['PATH']}"
+    env.update(changes)
+    return env
+
+
+class Run:
+    """What a run came to: code, out (bytes), err (text)."""
+
+    def __init__(self, *args, stdin=b"", cwd=None, env=None, program="weir", **more):
+        source = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
+        p = subprocess.run([str(BIN / program), *map(str, args)], cwd=cwd, env=environment(**(env or {})), stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, timeout=300, **source, **more)
+        self.code, self.out, self.err = p.returncode, p.stdout, p.stderr.decode()
+        self.args = args
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+    def ok(self):
+        assert self.code == 0, f"{self.args}: exit {self.code}\n{self.err}"
+        return self
+
+    def fails(self, code, *words):
+        """Exit code, one line on stderr with these words, nothing on stdout."""
+        assert self.code == code, f"{self.args}: exit {self.code}, not {code}\n{self.err}"
+        errors = self.err.splitlines()
+        assert len(errors) == 1, errors
+        for word in words:
+            assert word in errors[0], (word, errors[0])
+        assert self.out == b""
+        return self
+
+
+def weir(*args, **more):
+    return Run(*args, **more)
+
+
+def trace(*args, **more):
+    return Run("trace", *args, **more)
+
+
+def tools():
+    lines = weir().ok().out.decode().split("\nTools\n")[1].split("\n\n")[0].splitlines()
+    return [line.split()[0] for line in lines]
+
+
+def tokens(*args, **more):
+    """`weir tokenize --json`: one object a document."""
+    return [json.loads(line) for line in weir("tokenize", "--json", *args, **more).ok().out.splitlines()]

@@ -1,0 +1,82 @@
+import os
+import sys
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import pytest
+import torch
+import transformers
+
+import compare
+import models
+import reference
+
+torch.set_num_threads(os.cpu_count() or 1)
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+
+CASES = {}
+
+
+def all_cases():
+    """Made once, when the tests are collected: each case is a test of its own."""
+    if not CASES:
+        for c in models.make_tiny() + [models.brook_case()]:
+            CASES[c.name] = c
+    return CASES
+
+
+def pytest_generate_tests(metafunc):
+    if "case" in metafunc.fixturenames:
+        cases = list(all_cases().values())
+        metafunc.parametrize("case", cases, ids=[c.name for c in cases], scope="session")
+
+
+class Loaded:
+    """A case with its reference models and captures, each made once."""
+
+    def __init__(self, case):
+        self.case = case
+        self.model = models.load(case)
+        self.model64 = reference.in_float64(self.model)
+        self.captures = {}
+
+    def reference(self, n):
+        """(ids, float64 values, tolerance) of the case's sequence of n tokens."""
+        if n not in self.captures:
+            ids = models.ids_of(self.case, n)
+            ref64 = reference.capture(self.model64, ids)
+            reference.check_float64(ref64)
+            self.captures[n] = ids, ref64, compare.tolerances(ref64, reference.capture(self.model, ids))
+        return self.captures[n]
+
+
+@pytest.fixture(scope="session")
+def loaded(case):
+    return Loaded(case)
+
+
+@pytest.fixture(scope="session")
+def smollm2():
+    if not models.SMOLLM2.exists():
+        pytest.skip(f"{models.SMOLLM2.name} is not beside the repository")
+    return models.smollm2_case()
+
+
+@pytest.fixture(scope="session")
+def smollm2_model(smollm2):
+    return models.load(smollm2)
+
+
+def pytest_terminal_summary(terminalreporter):
+    report = getattr(sys.modules.get("test_values"), "REPORT", {})
+    if report:
+        worst = sorted(report.items(), key=lambda x: -x[1])[:5]
+        terminalreporter.write_line("largest part of the bound used: " + ", ".join(f"{k} {v:.2f}" for k, v in worst))
+    count = lambda k: len(terminalreporter.stats.get(k, []))
+    failed = count("failed") + count("error")
+    skipped = f", {count('skipped')} skipped" if count("skipped") else ""
+    terminalreporter.write_line(f"{count('passed')} passed, {failed} failed{skipped}")

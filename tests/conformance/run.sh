@@ -1,0 +1,25 @@
+#!/bin/sh
+# Compares weir with Hugging Face and TransformerLens. `make conformance` calls this once the programs are built.
+#
+#     WEIR_BIN=build/bin tests/conformance/run.sh [pytest arguments]
+#
+# The first run makes a private environment under build/venv (this needs the network); nothing else on the machine changes.
+set -eu
+cd "$(dirname "$0")/../.."
+venv=${WEIR_VENV:-build/venv}
+export WEIR_BIN="${WEIR_BIN:-$PWD/build/bin}"
+if [ ! -x "$WEIR_BIN/trace" ]; then
+    echo "conformance: $WEIR_BIN/trace is missing: run make first" >&2
+    exit 2
+fi
+if [ ! -e "$venv/.complete" ]; then
+    if ! "$venv/bin/python" -c 'import torch, transformers, transformer_lens, gguf, accelerate, h5py, pytest, safetensors' 2>/dev/null; then
+        echo "conformance: making $venv (torch, transformers, transformer-lens; about 2 GB)" >&2
+        python3 -m venv "$venv"
+        # The processor's build of torch first, so that what follows does not bring a graphics card's.
+        "$venv/bin/pip" install -q 'torch==2.13.0' ${WEIR_TORCH_INDEX:+--index-url "$WEIR_TORCH_INDEX"}
+        "$venv/bin/pip" install -q 'transformers==5.24.*' 'transformer-lens==4.3.*' gguf accelerate h5py pytest safetensors
+    fi
+    touch "$venv/.complete"
+fi
+exec "$venv/bin/python" -m pytest -q -p no:cacheprovider --tb=short tests/conformance "$@"

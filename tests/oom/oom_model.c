@@ -1,0 +1,118 @@
+/* Every allocation of opening a model and packing its layers fails once: each time a clean error, and nothing leaks or
+ * hangs. */
+#include <model/spec.h>
+
+#include "../unit/model_families.h"
+
+static long allocations, fail_at; /* fail_at 0: never */
+
+static bool allowed(void)
+{
+    return ++allocations != fail_at;
+}
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+int __real_posix_memalign(void **p, size_t align, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+int __wrap_posix_memalign(void **p, size_t align, size_t n);
+
+void *__wrap_malloc(size_t n)
+{
+    return allowed() ? __real_malloc(n) : NULL;
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return allowed() ? __real_calloc(n, size) : NULL;
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+    return allowed() ? __real_realloc(p, n) : NULL;
+}
+
+int __wrap_posix_memalign(void **p, size_t align, size_t n)
+{
+    return allowed() ? __real_posix_memalign(p, align, n) : 12;
+}
+
+/* All that a run asks of a model. */
+static weir_status use(const mf_checkpoint *k, weir_err *err)
+{
+    weir_model *m;
+    weir_model_options o;
+    weir_model_options_init(&o);
+    o.threads = 1;
+    WEIR_TRY(weir_model_open(&m, k->path, &o, err));
+    weir_normw norm;
+    weir_linear head;
+    char hex[65];
+    weir_status s = WEIR_OK;
+    for (int64_t l = 0; s == WEIR_OK && l < weir_model_info_of(m)->L; l++) {
+        const weir_layer *y;
+        s = weir_model_layer(m, l, &y, err);
+    }
+    s = s ? s : weir_model_final(m, &norm, err);
+    s = s ? s : weir_model_head(m, &head, err);
+    s = s ? s : weir_model_fingerprint(m, false, hex, err);
+    weir_model_free(m);
+    return s;
+}
+
+static void every_allocation(mf_checkpoint *k)
+{
+    weir_err err = {0};
+    fail_at = allocations = 0;
+    assert_int_equal(use(k, &err), WEIR_OK);
+    long n = allocations;
+    assert_true(n > 20);
+    for (long i = 1; i <= n; i++) {
+        err = (weir_err){0};
+        allocations = 0;
+        fail_at = i;
+        weir_status s = use(k, &err);
+        fail_at = 0;
+        if (s != WEIR_E_NOMEM || err.code != WEIR_E_NOMEM)
+            fail_msg("allocation %ld of %ld: status %d, %s", i, n, s, err.msg);
+    }
+    mf_remove(k);
+}
+
+static void test_directory(void **state)
+{
+    (void)state;
+    mf_checkpoint k;
+    mf_gemma2_hf(&k, &MF_GEMMA, "F16",
+                 "\"layer_types\":[\"full_attention\",\"sliding_attention\",\"sliding_attention\"],"
+                 "\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"linear\",\"factor\":2.0}}");
+    mf_write_hf(&k);
+    every_allocation(&k);
+    mf_gpt2_hf(&k, &MF_GPT2, "F32");
+    mf_write_hf(&k);
+    every_allocation(&k);
+}
+
+static void test_gguf(void **state)
+{
+    (void)state;
+    mf_checkpoint k;
+    mf_meta m;
+    mf_llama_gguf(&k, &m, &MF_BLOCKS, "Q8_0", true, false);
+    mf_add(&k, "rope_freqs.weight", "F32", 4, 0, "x")->plus = 5;
+    mf_meta_str(&m, "general.name", "tiny");
+    mf_write_gguf(&k, &m);
+    every_allocation(&k);
+    mf_neox_gguf(&k, &m, &MF_NEOX, "BF16");
+    mf_write_gguf(&k, &m);
+    every_allocation(&k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_directory), cmocka_unit_test(test_gguf)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,114 @@
+/* Every allocation of opening a tokenizer and encoding with it fails once: each time a clean error, and nothing leaks.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weir/tokenizer.h>
+
+static long allocations, fail_at; /* fail_at 0: never */
+
+static bool allowed(void)
+{
+    return ++allocations != fail_at;
+}
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+int __real_posix_memalign(void **p, size_t align, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+int __wrap_posix_memalign(void **p, size_t align, size_t n);
+
+void *__wrap_malloc(size_t n)
+{
+    return allowed() ? __real_malloc(n) : NULL;
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return allowed() ? __real_calloc(n, size) : NULL;
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+    return allowed() ? __real_realloc(p, n) : NULL;
+}
+
+int __wrap_posix_memalign(void **p, size_t align, size_t n)
+{
+    return allowed() ? __real_posix_memalign(p, align, n) : 12;
+}
+
+/* A text that needs the normaliser, long pieces and many tokens. */
+static const char *text(void)
+{
+    static char t[3000];
+    if (!t[0]) {
+        strcpy(t, "Hello e\xcc\x81\xcc\x81  world <s> a b\n");
+        while (strlen(t) < 1500)
+            strcat(t, "abcdabcd");
+        strcat(t, " it's\xff");
+    }
+    return t;
+}
+
+static weir_status use(const char *path, weir_err *err)
+{
+    weir_tokenizer *t;
+    WEIR_TRY(weir_tokenizer_open(&t, path, NULL, err));
+    weir_tokens k = {0};
+    weir_status s = weir_tokenizer_encode(t, text(), strlen(text()), &k, err);
+    weir_tokens_free(&k);
+    weir_tokenizer_free(t);
+    return s;
+}
+
+static void every_allocation(const char *path)
+{
+    weir_err err = {0};
+    fail_at = allocations = 0;
+    if (use(path, &err))
+        fail_msg("%s: %s", path, err.msg);
+    long n = allocations;
+    assert_true(n > 20);
+    for (long i = 1; i <= n; i++) {
+        err = (weir_err){0};
+        allocations = 0;
+        fail_at = i;
+        weir_status s = use(path, &err);
+        fail_at = 0;
+        if (s != WEIR_E_NOMEM || err.code != WEIR_E_NOMEM)
+            fail_msg("%s: allocation %ld of %ld: status %d, %s", path, i, n, s, err.msg);
+    }
+}
+
+static void test_tiny(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "tests/data/tokenizers/tiny/%02d.json", i);
+        every_allocation(path);
+    }
+}
+
+static void test_with_files_beside(void **state)
+{
+    (void)state;
+    every_allocation("lib/brook");
+    every_allocation("tests/data/tokenizers/gpt2");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tiny), cmocka_unit_test(test_with_files_beside)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,765 @@
+/* The forward pass: identities to the bit, hooks that do not disturb, where it stops, what writes do, and its errors.
+ */
+#include <math.h>
+
+#include "../../lib/model/spec.h"
+#include "run_kit.h"
+
+enum { ROWS = 19 };
+
+static void test_comparison_can_fail(void **state)
+{
+    float a[2] = {0.0f, 1.0f}, b[2] = {-0.0f, 1.0f};
+    (void)state;
+    assert_int_equal(kit_differs(a, a, 2), -1);
+    assert_int_equal(kit_differs(a, b, 2), 0);
+}
+
+/* --- identities */
+
+static void sum_is(const float *a, const float *b, const float *sum, int64_t n, const char *what)
+{
+    float *s = malloc((size_t)n * sizeof *s);
+    assert_non_null(s);
+    for (int64_t i = 0; i < n; i++)
+        s[i] = a[i] + b[i];
+    kit_same(s, sum, n, what);
+    free(s);
+}
+
+/* resid_pre + attn_out = resid_mid, + mlp_out = resid_post; parallel: resid_pre + (attn_out + mlp_out) = resid_post. */
+static void block_adds_up(const kit_tap *t, const weir_model *m, int64_t l, int64_t rows)
+{
+    const weir_model_info *i = weir_model_info_of(m);
+    int64_t n = rows * i->C;
+    const float *pre = kit_heard_at(t, m, l, "hook_resid_pre"), *attn = kit_heard_at(t, m, l, "hook_attn_out");
+    const float *mlp = kit_heard_at(t, m, l, "hook_mlp_out"), *post = kit_heard_at(t, m, l, "hook_resid_post");
+    if (i->parallel) {
+        float *both = malloc((size_t)n * sizeof *both);
+        for (int64_t k = 0; k < n; k++)
+            both[k] = attn[k] + mlp[k];
+        sum_is(pre, both, post, n, "pre + (attn_out + mlp_out)");
+        free(both);
+    } else {
+        const float *mid = kit_heard_at(t, m, l, "hook_resid_mid");
+        sum_is(pre, attn, mid, n, "pre + attn_out");
+        sum_is(mid, mlp, post, n, "mid + mlp_out");
+    }
+    const float *next = l + 1 < i->L ? kit_heard_at(t, m, l + 1, "hook_resid_pre") : NULL;
+    if (next)
+        kit_same(post, next, n, "resid_post and the next resid_pre");
+}
+
+static void identities_of(const char *path)
+{
+    weir_model *m = kit_open(path);
+    weir_run *r = kit_run(m, ROWS, 0, NULL, 2);
+    int32_t *ids = kit_ids(m, ROWS, 7);
+    int64_t n = ROWS * weir_model_info_of(m)->C;
+    kit_tap t;
+    kit_tap_init(&t, m);
+    kit_attach(r, &t);
+    kit_forward(r, ids, ROWS, -1, 0);
+    assert_int_equal(t.calls, t.n); /* every point of the list fired, once */
+    for (int64_t l = 0; l < weir_model_info_of(m)->L; l++)
+        block_adds_up(&t, m, l, ROWS);
+    const float *embed = kit_heard(&t, m, "hook_embed"), *first = kit_heard(&t, m, "blocks.0.hook_resid_pre");
+    if (weir_model_point(m, "hook_pos_embed"))
+        sum_is(embed, kit_heard(&t, m, "hook_pos_embed"), first, n, "embed + pos_embed");
+    else
+        kit_same(embed, first, n, "embed and resid_pre");
+    kit_same(kit_heard(&t, m, "ln_final.hook_out"), kit_heard(&t, m, "unembed.hook_in"), n,
+             "ln_final.hook_out and unembed.hook_in");
+    kit_tap_free(&t);
+    free(ids);
+    weir_run_free(r);
+    weir_model_free(m);
+}
+
+static void test_identities(void **state)
+{
+    (void)state;
+    for (int k = 0; k < KIT_MODELS; k++)
+        identities_of(kit_models[k]);
+    identities_of(NULL);
+}
+
+/* The points fire in the order of the model's list. */
+static void test_order(void **state)
+{
+    (void)state;
+    for (int k = 0; k < KIT_MODELS; k++) {
+        weir_model *m = kit_open(kit_models[k]);
+        weir_run *r = kit_run(m, 4, 0, NULL, 1);
+        int32_t *ids = kit_ids(m, 3, 1);
+        kit_tap t;
+        kit_tap_init(&t, m);
+        kit_attach(r, &t);
+        kit_forward(r, ids, 3, -1, 0);
+        for (int64_t i = 0; i < t.n; i++)
+            assert_int_equal(t.order[i], 'A' + t.point[i].site);
+        kit_tap_free(&t);
+        free(ids);
+        weir_run_free(r);
+        weir_model_free(m);
+    }
+}
+
+/* --- hooks do not disturb */
+
+/* Logits of one sequence; tap may be NULL. */
+static float *logits_of(const weir_model *m, const int32_t *ids, int64_t n, kit_tap *tap)
+{
+    weir_err err = {0};
+    weir_run *r = kit_run(m, n, 0, NULL, 1);
+    float *out = malloc((size_t)(n * weir_model_info_of(m)->V) * sizeof *out);
+    assert_non_null(out);
+    if (tap)
+        kit_attach(r, tap);
+    kit_forward(r, ids, n, -1, WEIR_FINAL);
+    kit_ok(weir_run_logits(r, 0, n, out, &err), &err);
+    weir_run_free(r);
+    return out;
+}
+
+/* Writes back what another tap heard at the same point. */
+static void put_back(kit_tap *t, const weir_value *v)
+{
+    memcpy(v->data, t->from->copy[v->point - t->point], (size_t)(v->rows->n * v->width) * sizeof(float));
+}
+
+static void undisturbed(const char *path)
+{
+    weir_model *m = kit_open(path);
+    int32_t *ids = kit_ids(m, ROWS, 3);
+    int64_t n = ROWS * weir_model_info_of(m)->V;
+    kit_tap reads, writes;
+    kit_tap_init(&reads, m);
+    kit_tap_init(&writes, m);
+    float *silent = logits_of(m, ids, ROWS, NULL);
+    float *heard = logits_of(m, ids, ROWS, &reads);
+    kit_same(silent, heard, n, "logits with every point heard");
+    writes.write = true;
+    writes.edit = put_back;
+    writes.from = &reads;
+    float *patched = logits_of(m, ids, ROWS, &writes);
+    kit_same(silent, patched, n, "logits of a run patched with its own values");
+    for (int64_t i = 0; i < reads.n; i++)
+        kit_same(reads.copy[i], writes.copy[i], reads.floats[i], reads.point[i].name);
+    const char *last = weir_model_point(m, "hook_logits") ? "hook_logits" : "unembed.hook_out";
+    kit_same(silent, kit_heard(&reads, m, last), n, "logits asked for and logits heard");
+    free(silent);
+    free(heard);
+    free(patched);
+    free(ids);
+    kit_tap_free(&reads);
+    kit_tap_free(&writes);
+    weir_model_free(m);
+}
+
+static void test_hooks_do_not_disturb(void **state)
+{
+    (void)state;
+    for (int k = 0; k < KIT_MODELS; k++)
+        undisturbed(kit_models[k]);
+    undisturbed(NULL);
+}
+
+/* Each point heard alone gives the same values as all together: whatever is fused or staged. */
+static void test_each_point_alone(void **state)
+{
+    (void)state;
+    for (int k = 0; k < KIT_MODELS; k++) {
+        weir_model *m = kit_open(kit_models[k]);
+        int32_t *ids = kit_ids(m, ROWS, 5);
+        kit_tap all;
+        kit_tap_init(&all, m);
+        free(logits_of(m, ids, ROWS, &all));
+        for (int64_t i = 0; i < all.n; i++) {
+            weir_err err = {0};
+            weir_selector *s;
+            kit_tap one;
+            kit_tap_init(&one, m);
+            kit_ok(weir_selector_parse(&s, m, all.point[i].name, &err), &err);
+            one.only = s;
+            weir_run *r = kit_run(m, ROWS, 0, NULL, 1);
+            kit_attach(r, &one);
+            kit_forward(r, ids, ROWS, -1, 0);
+            assert_int_equal(one.calls, 1);
+            kit_same(all.copy[i], one.copy[i], all.floats[i], all.point[i].name);
+            weir_run_free(r);
+            weir_selector_free(s);
+            kit_tap_free(&one);
+        }
+        kit_tap_free(&all);
+        free(ids);
+        weir_model_free(m);
+    }
+}
+
+/* --- the lens of the last layer, and a neuron's column */
+
+static void test_lens_of_last_layer_is_logits(void **state)
+{
+    (void)state;
+    for (int k = 0; k < KIT_MODELS; k++) {
+        weir_err err = {0};
+        weir_model *m = kit_open(kit_models[k]);
+        const weir_spec *s = weir_model_spec(m);
+        int32_t *ids = kit_ids(m, ROWS, 11);
+        kit_tap t;
+        kit_tap_init(&t, m);
+        float *logits = logits_of(m, ids, ROWS, &t);
+        const weir_kern *kern;
+        weir_normw w;
+        weir_linear head;
+        kit_ok(weir_kern_pick(&kern, "ref", &err), &err);
+        kit_ok(weir_model_final(m, &w, &err), &err);
+        kit_ok(weir_model_head(m, &head, &err), &err);
+        float *h = malloc((size_t)(ROWS * s->C) * sizeof *h), *lens = malloc((size_t)(ROWS * s->V) * sizeof *lens);
+        void *scratch = aligned_alloc(64, (weir_gemm_scratch(ROWS, s->C, 1) + 63) / 64 * 64);
+        weir_norm norm = {.rms = s->rms,
+                          .eps = s->eps,
+                          .offset = s->norm_offset,
+                          .w = w.w,
+                          .b = w.b,
+                          .rows = ROWS,
+                          .c = s->C,
+                          .out = h};
+        norm.x = kit_heard_at(&t, m, s->L - 1, "hook_resid_post");
+        weir_norm_run(kern, 1, &norm);
+        weir_gemm g = {.m = ROWS, .x = h, .ldx = s->C, .kn = s->C, .n_out = 1, .scratch = scratch};
+        g.out[0] = (weir_gemm_out){.w = head.w, .bias = head.bias, .y = lens, .ldy = s->V};
+        weir_gemm_run(kern, 1, &g);
+        if (s->logit_softcap != 0)
+            weir_op_softcap(kern, 1, lens, s->logit_softcap, ROWS * s->V);
+        kit_same(lens, logits, ROWS * s->V, "lens of the last layer");
+        free(h);
+        free(lens);
+        free(scratch);
+        free(logits);
+        free(ids);
+        kit_tap_free(&t);
+        weir_model_free(m);
+    }
+}
+
+static const weir_tensor *tensor_named(const weir_model *m, const char *end)
+{
+    for (int64_t i = 0; i < weir_model_n_tensors(m); i++) {
+        const weir_tensor *t = weir_model_tensor(m, i);
+        size_t n = strlen(t->name), e = strlen(end);
+        if (n >= e && strcmp(t->name + n - e, end) == 0)
+            return t;
+    }
+    fail_msg("no tensor %s", end);
+    return NULL;
+}
+
+/* Ablating a neuron is zeroing its column of the down projection. */
+static void test_ablated_neuron_is_zero_column(void **state)
+{
+    enum { NEURON = 5 };
+    weir_err err = {0};
+    weir_model *m = kit_open(KIT_GPT2);
+    const weir_spec *s = weir_model_spec(m);
+    int32_t *ids = kit_ids(m, ROWS, 13);
+    kit_tap whole, cut;
+    const weir_kern *kern;
+    const weir_layer *w;
+    (void)state;
+    kit_tap_init(&whole, m);
+    kit_tap_init(&cut, m);
+    free(logits_of(m, ids, ROWS, &whole));
+    weir_run *r = kit_run(m, ROWS, 0, NULL, 1);
+    kit_ok(weir_run_hook(r, weir_hook_class_find("ablate"), "L1N5", &err), &err);
+    kit_attach(r, &cut);
+    kit_forward(r, ids, ROWS, -1, 0);
+    const weir_tensor *stored = tensor_named(m, "h.1.mlp.c_proj.weight"); /* [F][C], F32 */
+    assert_int_equal(stored->dtype, WEIR_F32);
+    float *copy = malloc(stored->bytes);
+    memcpy(copy, stored->data, stored->bytes);
+    memset(copy + NEURON * s->C, 0, (size_t)s->C * sizeof *copy);
+    weir_tensor zeroed = *stored;
+    zeroed.data = copy;
+    weir_wview view = {.t = &zeroed, .n = s->C, .k = s->F, .k_major = true, .stride = s->C};
+    weir_panels *panels;
+    kit_ok(weir_panels_new(&panels, &view, 1, &err), &err);
+    kit_ok(weir_kern_pick(&kern, NULL, &err), &err);
+    kit_ok(weir_model_layer(m, 1, &w, &err), &err);
+    float *y = malloc((size_t)(ROWS * s->C) * sizeof *y);
+    void *scratch = aligned_alloc(64, (weir_gemm_scratch(ROWS, s->F, 1) + 63) / 64 * 64);
+    weir_gemm g = {.m = ROWS,
+                   .x = kit_heard(&whole, m, "blocks.1.mlp.hook_post"),
+                   .ldx = s->F,
+                   .kn = s->F,
+                   .n_out = 1,
+                   .scratch = scratch};
+    g.out[0] = (weir_gemm_out){.w = panels, .bias = w->down.bias, .y = y, .ldy = s->C};
+    weir_gemm_run(kern, 1, &g);
+    kit_same(y, kit_heard(&cut, m, "blocks.1.hook_mlp_out"), ROWS * s->C, "mlp_out without a neuron");
+    assert_true(kit_differs(y, kit_heard(&whole, m, "blocks.1.hook_mlp_out"), ROWS * s->C) >= 0);
+    weir_panels_free(panels);
+    free(copy);
+    free(y);
+    free(scratch);
+    free(ids);
+    weir_run_free(r);
+    kit_tap_free(&whole);
+    kit_tap_free(&cut);
+    weir_model_free(m);
+}
+
+/* --- where a pass stops */
+
+static void test_stops_behind_the_last_point(void **state)
+{
+    static const char *const texts[] = {"hook_embed", "blocks.0.hook_resid_pre"};
+    weir_err err = {0};
+    (void)state;
+    for (size_t k = 0; k < 2; k++) { /* no layer is packed for these */
+        weir_model *m = kit_open(KIT_LLAMA);
+        weir_run *r = kit_run(m, 4, 0, NULL, 1);
+        int32_t ids[] = {1, 2, 3};
+        kit_ok(weir_run_hook(r, weir_hook_class_find("template"), texts[k], &err), &err);
+        kit_forward(r, ids, 3, -1, 0);
+        assert_int_equal(weir_run_hook_fired(r, 0), 1);
+        assert_int_equal(weir_model_memory_of(m).panels, 0);
+        weir_run_free(r);
+        weir_model_free(m);
+    }
+    int64_t panels[3] = {0};
+    static const char *const layers[] = {"blocks.0.hook_resid_post", "blocks.1.attn.hook_q", "unembed.hook_out"};
+    for (size_t k = 0; k < 3; k++) { /* each needs more than the one before */
+        weir_model *m = kit_open(KIT_LLAMA);
+        weir_run *r = kit_run(m, 4, 0, NULL, 1);
+        int32_t ids[] = {1, 2, 3};
+        kit_ok(weir_run_hook(r, weir_hook_class_find("template"), layers[k], &err), &err);
+        kit_forward(r, ids, 3, -1, 0);
+        panels[k] = weir_model_memory_of(m).panels;
+        weir_run_free(r);
+        weir_model_free(m);
+    }
+    assert_true(panels[0] > 0 && panels[0] < panels[1] && panels[1] < panels[2]);
+}
+
+/* --- writes */
+
+static float fixed_value;
+
+static void set_all(kit_tap *t, const weir_value *v)
+{
+    (void)t;
+    for (int64_t i = 0; i < v->rows->n * v->width; i++)
+        if (v->data[i] != -INFINITY)
+            v->data[i] = fixed_value;
+}
+
+/* Runs with every value at `where` set to x; what is heard everywhere afterwards is in *heard. */
+static float *run_with(weir_model *m, const char *where, float x, kit_tap *heard)
+{
+    weir_err err = {0};
+    weir_selector *s;
+    kit_tap writer;
+    int32_t *ids = kit_ids(m, ROWS, 17);
+    float *logits = malloc((size_t)(ROWS * weir_model_info_of(m)->V) * sizeof *logits);
+    weir_run *r = kit_run(m, ROWS, 0, NULL, 1);
+    kit_tap_init(&writer, m);
+    kit_tap_init(heard, m);
+    kit_ok(weir_selector_parse(&s, m, where, &err), &err);
+    writer.only = s;
+    writer.write = true;
+    writer.edit = set_all;
+    fixed_value = x;
+    kit_attach(r, &writer);
+    kit_attach(r, heard);
+    kit_forward(r, ids, ROWS, -1, WEIR_FINAL);
+    kit_ok(weir_run_logits(r, 0, ROWS, logits, &err), &err);
+    weir_run_free(r);
+    weir_selector_free(s);
+    kit_tap_free(&writer);
+    free(ids);
+    return logits;
+}
+
+static void all_are(const float *x, int64_t n, float value, const char *what)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (x[i] != value)
+            fail_msg("%s[%lld] is %.9g, not %.9g", what, (long long)i, (double)x[i], (double)value);
+}
+
+static void test_write_to_scale(void **state)
+{
+    weir_model *m = kit_open(KIT_LLAMA); /* RMS: normalized = x / scale */
+    int64_t n = ROWS * weir_model_info_of(m)->C;
+    kit_tap t;
+    (void)state;
+    free(run_with(m, "blocks.1.ln1.hook_scale", 2, &t));
+    const float *x = kit_heard(&t, m, "blocks.1.hook_resid_pre"), *y = kit_heard(&t, m, "blocks.1.ln1.hook_normalized");
+    for (int64_t i = 0; i < n; i++)
+        assert_true(y[i] == x[i] / 2);
+    kit_tap_free(&t);
+    weir_model_free(m);
+}
+
+static void test_write_to_normalized(void **state)
+{
+    weir_model *m = kit_open(KIT_LLAMA);
+    kit_tap t;
+    (void)state;
+    float *logits = run_with(m, "ln_final.hook_normalized", 0, &t);
+    all_are(kit_heard(&t, m, "ln_final.hook_out"), ROWS * weir_model_info_of(m)->C, 0, "ln_final.hook_out");
+    all_are(logits, ROWS * weir_model_info_of(m)->V, 0, "logits");
+    free(logits);
+    kit_tap_free(&t);
+    weir_model_free(m);
+}
+
+/* Equal scores give every visible key the same share. */
+static void test_write_to_scores(void **state)
+{
+    weir_model *m = kit_open(KIT_GPT2);
+    int64_t heads = weir_model_info_of(m)->H;
+    kit_tap t;
+    (void)state;
+    free(run_with(m, "blocks.0.attn.hook_attn_scores", 3, &t));
+    const float *p = kit_heard(&t, m, "blocks.0.attn.hook_pattern");
+    for (int64_t q = 0; q < ROWS; q++)
+        for (int64_t h = 0; h < heads; h++)
+            for (int64_t k = 0; k < ROWS; k++) {
+                float x = p[(q * heads + h) * ROWS + k];
+                assert_true(k > q ? x == 0 : fabsf(x * (float)(q + 1) - 1) < 1e-6f);
+            }
+    kit_tap_free(&t);
+    weir_model_free(m);
+}
+
+/* A value set at one point is what the points behind it see. */
+static void test_writes_reach_what_follows(void **state)
+{
+    static const struct {
+        const char *path, *write, *zero;
+    } cases[] = {
+        {KIT_GPT2, "blocks.0.hook_resid_post", "blocks.1.hook_resid_pre"},
+        {KIT_GPT2, "blocks.0.attn.hook_v", "blocks.0.attn.hook_z"},
+        {KIT_GPT2, "blocks.0.attn.hook_pattern", "blocks.0.attn.hook_z"},
+        {KIT_GPT2, "blocks.0.attn.hook_z", "blocks.0.attn.hook_result"},
+        {KIT_LLAMA, "blocks.0.attn.hook_z", "blocks.0.hook_attn_out"},
+        {KIT_LLAMA, "blocks.0.attn.hook_q", "blocks.0.attn.hook_rot_q"},
+        {KIT_LLAMA, "blocks.0.attn.hook_k", "blocks.0.attn.hook_rot_k"},
+        {KIT_LLAMA, "blocks.0.hook_resid_mid", "blocks.0.ln2.hook_out"},
+        {KIT_LLAMA, "blocks.0.hook_resid_mid", "blocks.0.mlp.hook_post"},
+        {KIT_LLAMA, "blocks.0.ln2.hook_out", "blocks.0.mlp.hook_pre"},
+        {KIT_LLAMA, "blocks.0.mlp.hook_pre", "blocks.0.mlp.hook_post"},
+        {KIT_LLAMA, "blocks.0.mlp.hook_pre_linear", "blocks.0.mlp.hook_post"},
+        {KIT_LLAMA, "blocks.0.mlp.hook_post", "blocks.0.hook_mlp_out"},
+        {KIT_LLAMA, "hook_embed", "blocks.0.hook_resid_pre"},
+        {KIT_LLAMA, "ln_final.hook_out", "unembed.hook_in"},
+        {KIT_LLAMA, "unembed.hook_in", "unembed.hook_out"},
+        {KIT_GEMMA, "unembed.hook_out", "hook_logits"},
+        {KIT_GEMMA, "blocks.0.ln1_post.hook_normalized", "blocks.0.hook_attn_out"},
+        {KIT_GEMMA, "blocks.0.ln2_post.hook_normalized", "blocks.0.hook_mlp_out"},
+        {KIT_NEOX, "blocks.0.hook_resid_post", "blocks.1.hook_resid_pre"},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        weir_model *m = kit_open(cases[k].path);
+        kit_tap t;
+        free(run_with(m, cases[k].write, 0, &t));
+        const weir_point *p = weir_model_point(m, cases[k].zero);
+        all_are(kit_heard(&t, m, cases[k].zero), t.floats[p - t.point], 0, cases[k].zero);
+        kit_tap_free(&t);
+        weir_model_free(m);
+    }
+}
+
+/* Rotated values turn into scores; a write to resid_mid edits the stream; attn_out and mlp_out are what is added. */
+static void test_writes_edit_the_stream(void **state)
+{
+    static const char *const writes[] = {"blocks.0.hook_resid_mid", "blocks.0.hook_attn_out", "blocks.0.hook_mlp_out",
+                                         "hook_pos_embed", "blocks.1.hook_resid_pre"};
+    (void)state;
+    for (size_t k = 0; k < sizeof writes / sizeof *writes; k++) {
+        weir_model *m = kit_open(KIT_GPT2);
+        int64_t n = ROWS * weir_model_info_of(m)->C;
+        kit_tap t;
+        free(run_with(m, writes[k], 0.25f, &t));
+        all_are(kit_heard(&t, m, writes[k]), n, 0.25f, writes[k]);
+        sum_is(kit_heard(&t, m, "hook_embed"), kit_heard(&t, m, "hook_pos_embed"),
+               kit_heard(&t, m, "blocks.0.hook_resid_pre"), n, "embed + pos_embed");
+        const float *mid = kit_heard(&t, m, "blocks.0.hook_resid_mid");
+        if (k > 0)
+            sum_is(kit_heard(&t, m, "blocks.0.hook_resid_pre"), kit_heard(&t, m, "blocks.0.hook_attn_out"), mid, n,
+                   "mid");
+        sum_is(mid, kit_heard(&t, m, "blocks.0.hook_mlp_out"), kit_heard(&t, m, "blocks.0.hook_resid_post"), n, "post");
+        kit_tap_free(&t);
+        weir_model_free(m);
+    }
+    weir_model *m = kit_open(KIT_LLAMA);
+    int64_t scores = 0;
+    kit_tap t;
+    free(run_with(m, "blocks.0.attn.hook_rot_q", 0, &t));
+    const float *x = kit_heard(&t, m, "blocks.0.attn.hook_attn_scores");
+    for (int64_t i = 0; i < ROWS * weir_model_info_of(m)->H * ROWS; i++)
+        scores += x[i] != 0 && x[i] != -INFINITY;
+    assert_int_equal(scores, 0);
+    kit_tap_free(&t);
+    weir_model_free(m);
+}
+
+/* weir_run_logits and weir_run_logprobs use what hooks wrote. */
+static void test_written_logits(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        weir_model *m = kit_open(k ? KIT_GEMMA : KIT_GPT2);
+        kit_tap t;
+        float *logits = run_with(m, k ? "hook_logits" : "unembed.hook_out", 2.5f, &t);
+        all_are(logits, ROWS * weir_model_info_of(m)->V, 2.5f, "logits");
+        free(logits);
+        kit_tap_free(&t);
+        weir_model_free(m);
+    }
+}
+
+/* --- keys and values that were written are what is cached */
+static void test_written_keys_are_cached(void **state)
+{
+    weir_err err = {0};
+    weir_model *m = kit_open(KIT_GPT2); /* no RoPE: a key of zero gives a score of zero */
+    const int64_t heads = weir_model_info_of(m)->H;
+    int32_t *ids = kit_ids(m, 8, 19);
+    weir_run *r = kit_run(m, 8, 1, NULL, 1);
+    kit_tap t;
+    (void)state;
+    kit_tap_init(&t, m);
+    kit_ok(weir_run_hook(r, weir_hook_class_find("ablate"), "blocks.0.attn.hook_k[0:7]", &err), &err);
+    kit_attach(r, &t);
+    kit_forward(r, ids, 7, 0, 0);
+    kit_forward(r, ids + 7, 1, 0, 0);
+    const float *x = kit_heard(&t, m, "blocks.0.attn.hook_attn_scores");
+    for (int64_t h = 0; h < heads; h++) {
+        all_are(x + h * 8, 7, 0, "score of an ablated key");
+        assert_true(x[h * 8 + 7] != 0);
+    }
+    kit_tap_free(&t);
+    free(ids);
+    weir_run_free(r);
+    weir_model_free(m);
+}
+
+/* --- log-probabilities */
+static void test_logprobs(void **state)
+{
+    (void)state;
+    for (int k = 0; k < KIT_MODELS; k++) {
+        weir_err err = {0};
+        weir_model *m = kit_open(kit_models[k]);
+        int64_t v = weir_model_info_of(m)->V;
+        int32_t *ids = kit_ids(m, ROWS, 23), target[ROWS];
+        float *logits = logits_of(m, ids, ROWS, NULL), out[ROWS], again[ROWS];
+        kit_tap t;
+        kit_tap_init(&t, m);
+        for (int i = 0; i < ROWS; i++)
+            target[i] = i + 1 < ROWS ? ids[i + 1] : -1;
+        for (int heard = 0; heard < 2; heard++) {
+            weir_run *r = kit_run(m, ROWS, 0, NULL, 2);
+            if (heard)
+                kit_attach(r, &t);
+            kit_forward(r, ids, ROWS, -1, WEIR_FINAL);
+            kit_ok(weir_run_logprobs(r, target, heard ? again : out, &err), &err);
+            weir_run_free(r);
+        }
+        kit_same(out, again, ROWS, "log-probabilities with and without hooks");
+        assert_true(isnan(out[ROWS - 1]));
+        for (int i = 0; i + 1 < ROWS; i++) {
+            double sum = 0;
+            for (int64_t c = 0; c < v; c++)
+                sum += exp((double)logits[i * v + c]);
+            assert_true(fabs((double)logits[i * v + target[i]] - log(sum) - (double)out[i]) <
+                        2e-6 * (1 + fabs((double)out[i])));
+        }
+        kit_tap_free(&t);
+        free(logits);
+        free(ids);
+        weir_model_free(m);
+    }
+}
+
+/* --- errors */
+
+static void expect(weir_run *r, const weir_seq *seqs, int64_t n, int flags, const char *says)
+{
+    weir_err err = {0};
+    assert_int_equal(weir_run_forward(r, seqs, n, flags, &err), WEIR_E_ARG);
+    if (!strstr(err.msg, says))
+        fail_msg("\"%s\" does not say \"%s\"", err.msg, says);
+}
+
+static void test_errors(void **state)
+{
+    weir_model *m = kit_open(KIT_GPT2); /* V 67, context 24 */
+    weir_run *r = kit_run(m, 20, 2, NULL, 1);
+    int32_t ids[24] = {0}, wrong[] = {0, 1, 67, 3}, negative[] = {-1};
+    (void)state;
+    kit_forward(r, ids, 4, 1, WEIR_FINAL);
+    expect(r, &(weir_seq){.ids = wrong, .n = 4, .slot = -1}, 1, 0,
+           "token id 67 at position 2 of sequence 0 is outside the vocabulary, 0 to 66");
+    expect(r, &(weir_seq){.ids = negative, .n = 1, .slot = 1}, 1, 0, "token id -1 at position 4");
+    expect(r, &(weir_seq){.ids = ids, .n = 0, .slot = -1}, 1, 0, "no tokens");
+    expect(r, &(weir_seq){.ids = ids, .n = 21, .slot = -1}, 1, 0, "20 rows");
+    expect(r, NULL, 0, 0, "at least one sequence");
+    expect(r, (weir_seq[]){{.ids = ids, .n = 11, .slot = -1}, {.ids = ids, .n = 11, .slot = -1}}, 2, 0,
+           "more than the 20 rows");
+    expect(r, &(weir_seq){.ids = ids, .n = 1, .slot = 2}, 1, 0, "slot 2, but the run has 2");
+    expect(r, &(weir_seq){.ids = ids, .n = 1, .slot = -2}, 1, 0, "slot -2");
+    expect(r, (weir_seq[]){{.ids = ids, .n = 1, .slot = 0}, {.ids = ids, .n = 1, .slot = 0}}, 2, 0, "two sequences");
+    kit_forward(r, ids, 20, 1, WEIR_FINAL);
+    expect(r, &(weir_seq){.ids = ids, .n = 1, .slot = 1}, 1, WEIR_FINAL, "the model's context has 24");
+    assert_int_equal(weir_run_slot_len(r, 1), 24);
+    weir_run_slot_reset(r, 1);
+    assert_int_equal(weir_run_slot_len(r, 1), 0);
+    assert_int_equal(weir_run_slot_len(r, 7), 0);
+    kit_forward(r, ids, 20, 1, WEIR_FINAL); /* an error leaves the run usable */
+    weir_run_free(r);
+    weir_model_free(m);
+}
+
+static void test_slot_of_a_shorter_pass(void **state)
+{
+    weir_model *m = kit_open(KIT_GPT2);
+    weir_run *r = kit_run(m, 8, 1, NULL, 1);
+    weir_err err = {0};
+    int32_t ids[] = {1, 2, 3};
+    (void)state;
+    kit_ok(weir_run_hook(r, weir_hook_class_find("template"), "blocks.0.mlp.hook_post", &err), &err);
+    kit_ok(weir_run_prepare(r, WEIR_FINAL, &err), &err);
+    kit_forward(r, ids, 3, 0, 0); /* stores the keys of layer 0 only */
+    expect(r, &(weir_seq){.ids = ids, .n = 1, .slot = 0}, 1, WEIR_FINAL, "slot 0 holds 1 of the 2 layers");
+    kit_forward(r, ids, 1, 0, 0);
+    assert_int_equal(weir_run_slot_len(r, 0), 4);
+    weir_run_slot_reset(r, 0);
+    kit_forward(r, ids, 3, 0, WEIR_FINAL);
+    kit_forward(r, ids, 1, 0, WEIR_FINAL);
+    weir_run_free(r);
+    weir_model_free(m);
+}
+
+static void refuse(const weir_model *m, const weir_run_options *o, const char *says)
+{
+    weir_err err = {0};
+    weir_run *r = NULL;
+    weir_status st = weir_run_new(&r, m, o, &err);
+    if (!st)
+        st = weir_run_prepare(r, 0, &err);
+    assert_true(st < 0);
+    if (!strstr(err.msg, says))
+        fail_msg("\"%s\" does not say \"%s\"", err.msg, says);
+    weir_run_free(r);
+}
+
+static void test_options(void **state)
+{
+    weir_model *m = kit_open(KIT_GPT2);
+    weir_run_options o;
+    (void)state;
+    weir_run_options_init(&o);
+    o.max_rows = 0;
+    refuse(m, &o, "max_rows is 0");
+    o.max_rows = 8;
+    o.max_len = 25;
+    refuse(m, &o, "max_len is 25, but the model's context has 24");
+    o.max_len = 0;
+    o.slots = -1;
+    refuse(m, &o, "slots");
+    o.slots = 0;
+    o.threads = -1;
+    refuse(m, &o, "threads");
+    o.threads = 1;
+    o.kernel = "mmx";
+    refuse(m, &o, "mmx");
+    o.kernel = NULL;
+    o.memory = 1000;
+    refuse(m, &o, "bound is 1000");
+    o.memory = 0;
+    o.max_rows = INT32_MAX;
+    o.slots = INT32_MAX;
+    refuse(m, &o, "");
+    weir_model_free(m);
+}
+
+static void test_logits_need_a_final_pass(void **state)
+{
+    weir_model *m = kit_open(KIT_GPT2);
+    weir_run *r = kit_run(m, 8, 0, NULL, 1);
+    weir_err err = {0};
+    float out[67 * 4];
+    int32_t ids[] = {1, 2, 3}, far[] = {1, 2, 67};
+    (void)state;
+    assert_int_equal(weir_run_logits(r, 0, 1, out, &err), WEIR_E_ARG);
+    kit_forward(r, ids, 3, -1, WEIR_FINAL);
+    err = (weir_err){0};
+    kit_ok(weir_run_logits(r, 2, 1, out, &err), &err);
+    kit_ok(weir_run_logits(r, 3, 0, out, &err), &err);
+    assert_int_equal(weir_run_logits(r, 2, 2, out, &err), WEIR_E_ARG);
+    assert_int_equal(weir_run_logprobs(r, far, out, NULL), WEIR_E_ARG);
+    kit_forward(r, ids, 3, -1, 0); /* nothing listens: nothing is made */
+    assert_int_equal(weir_run_logits(r, 0, 1, out, NULL), WEIR_E_ARG);
+    weir_run_free(r);
+    r = kit_run(m, 8, 0, NULL, 1);
+    kit_forward(r, ids, 3, -1, 0);
+    err = (weir_err){0};
+    assert_int_equal(weir_run_forward(r, &(weir_seq){.ids = ids, .n = 3, .slot = -1}, 1, WEIR_FINAL, &err), WEIR_E_ARG);
+    assert_non_null(strstr(err.msg, "prepared without WEIR_FINAL"));
+    weir_run_free(r);
+    weir_model_free(m);
+}
+
+/* What nobody wants takes no memory. */
+static void test_plan(void **state)
+{
+    weir_model *m = kit_open(NULL);
+    weir_err err = {0};
+    int64_t bytes[4];
+    static const char *const listen[] = {"resid_post", "pattern", "blocks.0.attn.hook_result", "unembed.hook_out"};
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        weir_run *r = kit_run(m, 128, 0, NULL, 1);
+        kit_ok(weir_run_hook(r, weir_hook_class_find("template"), listen[k], &err), &err);
+        kit_ok(weir_run_prepare(r, 0, &err), &err);
+        bytes[k] = weir_run_arena_bytes(r);
+        weir_run_free(r);
+    }
+    for (int k = 1; k < 4; k++)
+        assert_true(bytes[k] > bytes[0]);
+    weir_model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_comparison_can_fail),
+        cmocka_unit_test(test_identities),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_hooks_do_not_disturb),
+        cmocka_unit_test(test_each_point_alone),
+        cmocka_unit_test(test_lens_of_last_layer_is_logits),
+        cmocka_unit_test(test_ablated_neuron_is_zero_column),
+        cmocka_unit_test(test_stops_behind_the_last_point),
+        cmocka_unit_test(test_write_to_scale),
+        cmocka_unit_test(test_write_to_normalized),
+        cmocka_unit_test(test_write_to_scores),
+        cmocka_unit_test(test_writes_reach_what_follows),
+        cmocka_unit_test(test_writes_edit_the_stream),
+        cmocka_unit_test(test_written_logits),
+        cmocka_unit_test(test_written_keys_are_cached),
+        cmocka_unit_test(test_logprobs),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_slot_of_a_shorter_pass),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_logits_need_a_final_pass),
+        cmocka_unit_test(test_plan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

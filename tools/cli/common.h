@@ -1,0 +1,56 @@
+/* cli/common.h: groups of options that tools share, and the structs of their values. A tool includes those that make sense in it. */
+#ifndef WEIR_CLI_COMMON_H
+#define WEIR_CLI_COMMON_H
+
+#include "tool.h"
+
+/* --model */
+typedef struct weir_model_args {
+    const char *path; /* NULL: $WEIR_MODEL, else brook */
+} weir_model_args;
+extern const weir_opt_group weir_opts_model;
+
+/* --threads --kernel --memory --batch */
+typedef struct weir_run_args {
+    int64_t threads; /* 0: all processors */
+    int kernel;
+    int64_t memory; /* 0: no bound */
+    int64_t batch;
+} weir_run_args;
+extern const weir_opt_group weir_opts_run;
+
+/* --file --docs --jsonl --field: where text comes from (cli/input.h) */
+typedef struct weir_text_args {
+    weir_opt_list files;
+    const char *docs;
+    bool jsonl;
+    const char *field;
+} weir_text_args;
+extern const weir_opt_group weir_opts_text;
+
+/* --ids --bos --ctx --stride --max-tokens --positions: from text to rows (cli/feed.h) */
+typedef enum weir_bos { WEIR_BOS_AUTO, WEIR_BOS_YES, WEIR_BOS_NO } weir_bos;
+typedef struct weir_row_args {
+    bool ids;
+    int bos;
+    int64_t ctx, stride, max_tokens; /* 0: the model's context; no overlap; no bound */
+    const char *positions;
+} weir_row_args;
+extern const weir_opt_group weir_opts_rows;
+
+/* --json --quiet */
+typedef struct weir_out_args {
+    bool json, quiet;
+} weir_out_args;
+extern const weir_opt_group weir_opts_out;
+
+/* NULL for "best", else the table's name. */
+const char *weir_kernel_name(const weir_run_args *a);
+
+/* --model, else $WEIR_MODEL, else brook's directory; may use buf[n]. NULL: brook is nowhere. */
+const char *weir_model_path(const weir_model_args *a, char *buf, size_t n, weir_err *err);
+
+/* The command line as one line that a shell reads back; owned by the caller (free), NULL when out of memory. */
+char *weir_command_line(const weir_cli *cli);
+
+#endif

@@ -1,0 +1,182 @@
+#include "input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "say.h"
+
+enum { PATIENCE_MS = 2000 };
+
+/* Does standard input hold a byte? Nothing is read. A file, a pipe, a socket and a device each have their own way to tell. */
+static bool stdin_has_byte(const struct stat *st)
+{
+    char c;
+    if (S_ISREG(st->st_mode)) {
+        off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
+        return at >= 0 && pread(STDIN_FILENO, &c, 1, at) == 1;
+    }
+    if (S_ISCHR(st->st_mode))
+        return st->st_rdev != makedev(1, 3); /* /dev/null: the end at once */
+    int bytes = 0;
+    return ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+/* Waits until standard input has a byte or has ended; true: it has a byte. */
+static bool wait_for_stdin(const weir_cli *cli, const struct stat *st)
+{
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+    int ready = poll(&p, 1, PATIENCE_MS);
+    if (ready == 0)
+        weir_cli_note(cli, "waiting for text on standard input");
+    while (ready == 0 || (ready < 0 && errno == EINTR))
+        ready = poll(&p, 1, -1);
+    return stdin_has_byte(st);
+}
+
+/* The first bytes of a file that exists, or -1. */
+static ssize_t file_start(const char *path, char *buf, size_t n, struct stat *st)
+{
+    if (stat(path, st) != 0 || !S_ISREG(st->st_mode))
+        return -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t got = pread(fd, buf, n, 0);
+    close(fd);
+    return got;
+}
+
+/* A text argument that is really a file's name is a slip that must not be recorded as text. */
+static int check_text(const weir_cli *cli, const char *text)
+{
+    char start[8];
+    struct stat st;
+    ssize_t n = file_start(text, start, sizeof start, &st);
+    if (n == 8 && memcmp(start, "\x89HDF\r\n\x1a\n", 8) == 0)
+        return weir_cli_usage(cli, "%s is an HDF5 file, not a text to run", text);
+    if (n >= 0)
+        weir_cli_note(cli, "\"%s\" is taken as text; --file %s would read the file of that name", text, text);
+    return WEIR_EXIT_OK;
+}
+
+/* Bytes of the text in plain files, or -1. */
+static int64_t plain_bytes(const weir_docs_options *o)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < o->n_texts; i++)
+        sum += (int64_t)strlen(o->texts[i]);
+    for (int i = 0; i < o->n_paths; i++) {
+        char start[2];
+        struct stat st;
+        ssize_t n = file_start(o->paths[i], start, sizeof start, &st);
+        if (n < 0 || (n == 2 && memcmp(start, "\x1f\x8b", 2) == 0))
+            return -1;
+        sum += st.st_size;
+    }
+    return sum;
+}
+
+static void docs_options(weir_docs_options *o, const weir_text_args *text, bool ids)
+{
+    static const char *const word[] = {"line", "blank", "file"}; /* in the order of weir_docs_split */
+    weir_docs_options_init(o);
+    o->split = WEIR_DOCS_SEP;
+    o->sep = text->docs;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text->docs, word[i]) == 0)
+            o->split = (weir_docs_split)i;
+    o->ids = ids;
+    o->field = text->field ? text->field : ids ? "ids" : "text";
+    if (text->jsonl || text->field)
+        o->format = WEIR_DOCS_JSONL;
+}
+
+/* Brook's own sentences, because nothing else was named. They are words, one a line, whatever the options say about the text. */
+static int use_sentences(weir_input *in, const weir_cli *cli, weir_docs_options *o, const char *why)
+{
+    char dir[1100];
+    weir_err err = {0};
+    if (o->ids)
+        return weir_cli_usage(cli, "--ids: no token ids were given, and %s", why);
+    if (!weir_brook_path(dir, sizeof dir, &err))
+        return weir_cli_fail(cli, &err);
+    snprintf(in->sentences, sizeof in->sentences, "%s/sentences.txt", dir);
+    weir_cli_note(cli, "%s, so the text is brook's sentences", why);
+    in->one_path = in->sentences;
+    weir_docs_options_init(o);
+    o->paths = &in->one_path;
+    o->n_paths = 1;
+    return WEIR_EXIT_OK;
+}
+
+/* Standard input, or what stands in for it. named: the user wrote -. */
+static int use_stdin(weir_input *in, const weir_cli *cli, weir_docs_options *o, bool named)
+{
+    struct stat st;
+    if (fstat(STDIN_FILENO, &st) != 0)
+        return use_sentences(in, cli, o, "there is no standard input");
+    if (!named && isatty(STDIN_FILENO))
+        return use_sentences(in, cli, o, "no text was given");
+    if (!wait_for_stdin(cli, &st))
+        return use_sentences(in, cli, o, "standard input is empty");
+    in->one_path = "-";
+    o->paths = &in->one_path;
+    o->n_paths = 1;
+    return WEIR_EXIT_OK;
+}
+
+/* Which of the sources it is. */
+static int choose(weir_input *in, const weir_cli *cli, const weir_text_args *text, weir_docs_options *o)
+{
+    const weir_opt_list *files = &text->files;
+    if (cli->n_operands && files->n)
+        return weir_cli_usage(cli, "--file %s and the text \"%s\" exclude each other", files->v[0], cli->operand[0]);
+    for (int i = 0; i < files->n; i++)
+        if (strcmp(files->v[i], "-") == 0 && files->n > 1)
+            return weir_cli_usage(cli, "--file -: standard input cannot be joined with other files");
+    for (int i = 0; i < cli->n_operands; i++)
+        if (strcmp(cli->operand[i], "-") == 0 && cli->n_operands > 1)
+            return weir_cli_usage(cli, "-: standard input cannot be joined with other texts");
+    if (files->n == 0 && cli->n_operands == 0)
+        return use_stdin(in, cli, o, false);
+    const char *first = files->n ? files->v[0] : cli->operand[0];
+    if (strcmp(first, "-") == 0)
+        return use_stdin(in, cli, o, true);
+    if (files->n == 0 && (text->jsonl || text->field))
+        return weir_cli_usage(cli, "--%s is about records of a file, but the text \"%s\" was given",
+                              text->field ? "field" : "jsonl", first);
+    o->paths = files->v;
+    o->n_paths = files->n;
+    o->texts = cli->operand;
+    o->n_texts = cli->n_operands;
+    for (int i = 0; i < o->n_texts; i++) {
+        int code = check_text(cli, o->texts[i]);
+        if (code != WEIR_EXIT_OK)
+            return code;
+    }
+    return WEIR_EXIT_OK;
+}
+
+int weir_input_open(weir_input *in, const weir_cli *cli, const weir_text_args *text, bool ids)
+{
+    weir_docs_options o;
+    weir_err err = {0};
+    docs_options(&o, text, ids);
+    int code = choose(in, cli, text, &o);
+    if (code != WEIR_EXIT_OK)
+        return code;
+    in->bytes = plain_bytes(&o);
+    return weir_docs_open(&in->docs, &o, &err) == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(cli, &err);
+}
+
+void weir_input_close(weir_input *in)
+{
+    weir_docs_free(in->docs);
+    in->docs = NULL;
+}

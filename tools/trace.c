@@ -1,0 +1,595 @@
+/* trace: run a model on text and record what flows at its hook points. */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "cli/feed.h"
+#include "cli/input.h"
+#include "cli/points.h"
+#include "cli/progress.h"
+#include "cli/say.h"
+
+typedef struct trace_args {
+    weir_model_args model;
+    weir_text_args text;
+    weir_row_args rows;
+    weir_run_args run;
+    weir_out_args out;
+    weir_opt_list layers, hooks, sites, attach;
+    const char *dump;
+    int64_t compress;
+    bool list_hooks, logprob, force, hash_full;
+} trace_args;
+
+static const weir_opt what_opts[] = {
+    {"layer", 'l', "layers", WEIR_OPT_LIST, "LIST", 0, 0, NULL,
+     "layers from 0: 6, 0-3,7, all. Without --hooks and --site: the residual adds, what attention and MLP read, and the MLP's neurons",
+     offsetof(trace_args, layers)},
+    {"hooks", 'k', NULL, WEIR_OPT_LIST, "NAMES", 0, 0, NULL,
+     "hook points by name, with * ? {a,b}, and units in brackets: 'blocks.*.mlp.hook_post[:, 421]'", offsetof(trace_args, hooks)},
+    {"site", 's', NULL, WEIR_OPT_LIST, "SITES", 0, 0, NULL,
+     "hook points by short name, in the layers of --layer: resid_pre, ln1, q, k, v, pattern, z, attn_out, resid_mid, ln2, pre, up, post, "
+     "mlp_out, resid_post",
+     offsetof(trace_args, sites)},
+    {"list-hooks", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "print the hook points of this model with their shapes, and run nothing",
+     offsetof(trace_args, list_hooks)},
+    {"dump", 'o', "out", WEIR_OPT_STR, "FILE.h5", 0, 0, NULL, "record to this HDF5 file", offsetof(trace_args, dump)},
+    {"logprob", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "also record the log-probability of each token given those before it",
+     offsetof(trace_args, logprob)},
+    {"compress", 0, NULL, WEIR_OPT_INT, "LEVEL", 0, 9, "1", "deflate level; 0: none", offsetof(trace_args, compress)},
+    {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "replace what an interrupted run left in FILE.h5.part", offsetof(trace_args, force)},
+    {"hash-full", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "fingerprint all bytes of the model, not only the ends of its tensors",
+     offsetof(trace_args, hash_full)},
+    {"hook", 0, NULL, WEIR_OPT_LIST, "NAME[:ARGS]", 0, 0, NULL,
+     "attach a built-in hook (below); hooks act in the order given, and the recording sees what they wrote", offsetof(trace_args, attach)},
+};
+static const weir_opt_group what_group = {"What to record", what_opts, sizeof what_opts / sizeof *what_opts};
+
+static const weir_opt_use options[] = {{&what_group, 0},
+                                       {&weir_opts_model, offsetof(trace_args, model)},
+                                       {&weir_opts_text, offsetof(trace_args, text)},
+                                       {&weir_opts_rows, offsetof(trace_args, rows)},
+                                       {&weir_opts_run, offsetof(trace_args, run)},
+                                       {&weir_opts_out, offsetof(trace_args, out)},
+                                       {NULL, 0}};
+
+static const weir_opt_rule rules[] = {{"list-hooks", WEIR_OPT_EXCLUDES, "dump"},
+                                      {"list-hooks", WEIR_OPT_EXCLUDES, "hook"},
+                                      {"logprob", WEIR_OPT_NEEDS, "dump"},
+                                      {"compress", WEIR_OPT_NEEDS, "dump"},
+                                      {"force", WEIR_OPT_NEEDS, "dump"},
+                                      {"hash-full", WEIR_OPT_NEEDS, "dump"},
+                                      {NULL, WEIR_OPT_NEEDS, NULL}};
+
+/* One run of the tool and all that it owns. */
+typedef struct trace {
+    weir_cli *cli;
+    const trace_args *a;
+    char *layers, *hooks, *sites; /* the lists, joined; NULL: not given */
+    char *command_line;
+    char brook[1100];
+    const char *model_path;
+    weir_model *model;
+    const weir_model_info *info;
+    weir_selector *sel;
+    weir_tokenizer *tok;
+    weir_input in;
+    weir_feed *feed;
+    weir_run *run;
+    weir_dump *dump;
+    int64_t ctx, stride;
+    bool bos;
+    int32_t *target;  /* --logprob, [batch] */
+    float *logprob;   /* after each row of a batch, [batch] */
+    float *kept_logprob, carry; /* of the kept rows, [batch]; of the first row of the next batch */
+    int64_t rows_run, rows_kept;
+    double start;
+    weir_dump_summary summary;
+    char *hook_text;  /* --json: what the attached hooks print at the end */
+    size_t hook_text_size;
+} trace;
+
+/* Set by Ctrl-C or SIGTERM: the run ends after the batch. A second signal kills as usual. */
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int sig)
+{
+    stopped = sig;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction sa = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&sa.sa_mask);
+    sigaction(SIGINT, &sa, NULL);
+    sigaction(SIGTERM, &sa, NULL);
+}
+
+/* --- opening */
+
+/* "a,b,c" of a list; *out stays NULL for an empty one. */
+static bool join(char **out, const weir_opt_list *list)
+{
+    size_t n = 1;
+    for (int i = 0; i < list->n; i++)
+        n += strlen(list->v[i]) + 1;
+    if (list->n == 0)
+        return true;
+    *out = calloc(n, 1);
+    for (int i = 0; *out && i < list->n; i++) {
+        strcat(*out, i ? "," : "");
+        strcat(*out, list->v[i]);
+    }
+    return *out != NULL;
+}
+
+static int check_arguments(const trace *t)
+{
+    const trace_args *a = t->a;
+    bool selects = a->layers.n || a->hooks.n || a->sites.n;
+    if (a->list_hooks)
+        return t->cli->n_operands ? weir_cli_usage(t->cli, "--list-hooks runs nothing, but the text \"%s\" was given", t->cli->operand[0])
+                                  : WEIR_EXIT_OK;
+    if (!a->dump && selects)
+        return weir_cli_usage(t->cli, "--%s says what to record, but not where: add --dump FILE.h5",
+                              a->layers.n ? "layer" : a->hooks.n ? "hooks" : "site");
+    if (!a->dump && !a->attach.n)
+        return weir_cli_usage(t->cli, "nothing to do: --dump FILE.h5 records, --hook NAME attaches a hook");
+    return WEIR_EXIT_OK;
+}
+
+static int open_model(trace *t)
+{
+    weir_err err = {0};
+    weir_model_options o;
+    weir_model_options_init(&o);
+    o.log = weir_cli_log(t->cli);
+    o.threads = (int)t->a->run.threads;
+    t->model_path = weir_model_path(&t->a->model, t->brook, sizeof t->brook, &err);
+    if (!t->model_path || weir_model_open(&t->model, t->model_path, &o, &err) != WEIR_OK)
+        return weir_cli_fail(t->cli, &err);
+    t->info = weir_model_info_of(t->model);
+    t->ctx = t->a->rows.ctx ? t->a->rows.ctx : t->info->ctx;
+    if (t->ctx > t->info->ctx)
+        return weir_cli_usage(t->cli, "--ctx %lld is more than the model's context of %lld", (long long)t->ctx, (long long)t->info->ctx);
+    return WEIR_EXIT_OK;
+}
+
+static int open_selector(trace *t)
+{
+    weir_err err = {0};
+    const trace_args *a = t->a;
+    if (!join(&t->layers, &a->layers) || !join(&t->hooks, &a->hooks) || !join(&t->sites, &a->sites))
+        return weir_cli_error(t->cli, "out of memory");
+    const char *layers = t->layers || t->hooks || t->sites ? t->layers : "all";
+    /* A list shows every point of the layers, a dump takes their usual ones. */
+    const char *hooks = t->hooks || t->sites || !a->list_hooks ? t->hooks : t->layers ? "blocks.*" : "*";
+    if (weir_selector_build(&t->sel, t->model, hooks, layers, t->sites, &err) != WEIR_OK)
+        return weir_cli_bad_argument(t->cli, t->hooks ? "--hooks" : t->sites ? "--site" : "--layer", &err);
+    if (weir_selector_has_positions(t->sel))
+        return weir_cli_usage(t->cli, "--hooks %s: a position in brackets; rows are chosen with --positions", t->hooks);
+    return WEIR_EXIT_OK;
+}
+
+static int open_text(trace *t)
+{
+    weir_err err = {0};
+    weir_log log = weir_cli_log(t->cli);
+    if (weir_tokenizer_open(&t->tok, t->model_path, &log, &err) != WEIR_OK) {
+        /* Ids can be run without one; their bytes, and a BOS, are then unknown. */
+        char why[1400];
+        if (!t->a->rows.ids || err.code == WEIR_E_NOMEM)
+            return weir_cli_fail(t->cli, &err);
+        weir_cli_note(t->cli, "the ids are run without a tokenizer: %s", weir_err_line(&err, why, sizeof why));
+        err = (weir_err){0};
+    }
+    if (weir_feed_bos(&t->a->rows, t->tok, &t->bos, &err) != WEIR_OK ||
+        weir_feed_stride(&t->a->rows, t->ctx, t->bos, &t->stride, &err) != WEIR_OK)
+        return weir_cli_bad_argument(t->cli, NULL, &err);
+    int code = weir_input_open(&t->in, t->cli, &t->a->text, t->a->rows.ids);
+    if (code != WEIR_EXIT_OK)
+        return code;
+    weir_feed_options o = {.rows = &t->a->rows, .ctx = t->ctx, .batch = t->a->run.batch, .vocab = t->info->V};
+    if (weir_feed_new(&t->feed, t->tok, t->in.docs, &o, &err) != WEIR_OK)
+        return weir_cli_bad_argument(t->cli, err.code == WEIR_E_ARG ? "--positions" : NULL, &err);
+    return WEIR_EXIT_OK;
+}
+
+/* "NAME" or "NAME:ARGS". */
+static int attach(trace *t, const char *text)
+{
+    weir_err err = {0};
+    size_t n = strcspn(text, ":");
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)n, text);
+    const weir_hook_class *c = weir_hook_class_find(name);
+    if (!c) {
+        const char *names[64];
+        int count = weir_hook_class_count() < 64 ? weir_hook_class_count() : 64;
+        for (int i = 0; i < count; i++)
+            names[i] = weir_hook_class_at(i)->name;
+        const char *near = weir_nearest(name, names, count);
+        return weir_cli_usage(t->cli, "--hook %s: no built-in hook has this name%s%s%s", name, near ? "; did you mean " : "", near ? near : "",
+                              near ? "?" : "");
+    }
+    if (weir_run_hook(t->run, c, text[n] ? text + n + 1 : NULL, &err) != WEIR_OK) {
+        char option[80];
+        snprintf(option, sizeof option, "--hook %s", name);
+        return weir_cli_bad_argument(t->cli, option, &err);
+    }
+    return WEIR_EXIT_OK;
+}
+
+static int open_run(trace *t)
+{
+    weir_err err = {0};
+    weir_run_options o;
+    weir_run_options_init(&o);
+    o.threads = (int)t->a->run.threads;
+    o.kernel = weir_kernel_name(&t->a->run);
+    o.memory = t->a->run.memory;
+    o.max_rows = t->a->run.batch;
+    /* Room for keys and values is kept for the longest window that the text can have: a token of text takes no more than a few of
+     * its bytes into the vocabulary (a normaliser may write three for one). */
+    int64_t longest = t->in.bytes >= 0 && t->in.bytes < t->ctx / 3 ? 3 * t->in.bytes + 8 : t->ctx;
+    o.max_len = longest < t->ctx ? longest : t->ctx;
+    o.slots = o.max_len > o.max_rows;
+    if (weir_run_new(&t->run, t->model, &o, &err) != WEIR_OK)
+        return weir_cli_fail(t->cli, &err);
+    for (int i = 0; i < t->a->attach.n; i++) {
+        int code = attach(t, t->a->attach.v[i]);
+        if (code != WEIR_EXIT_OK)
+            return code;
+    }
+    return WEIR_EXIT_OK;
+}
+
+/* The file, and the hook that fills it: attached last, so that it sees what the others wrote. */
+static int open_dump(trace *t)
+{
+    weir_err err = {0};
+    weir_dump_options o;
+    t->command_line = weir_command_line(t->cli);
+    if (!t->command_line)
+        return weir_cli_error(t->cli, "out of memory");
+    weir_dump_options_init(&o);
+    o.compress = (int)t->a->compress;
+    o.threads = (int)t->a->run.threads;
+    o.force = t->a->force;
+    o.logprob = t->a->logprob;
+    o.ctx = t->ctx;
+    o.stride = t->stride;
+    o.bos = t->bos ? "yes" : "no";
+    o.command_line = t->command_line;
+    o.kernel = weir_run_kernel(t->run);
+    o.run_threads = weir_run_threads(t->run);
+    o.hash_full = t->a->hash_full;
+    if (weir_dump_create(&t->dump, t->a->dump, t->model, t->tok, &o, &err) != WEIR_OK ||
+        weir_dump_select(t->dump, t->sel, &err) != WEIR_OK ||
+        weir_run_hook_object(t->run, weir_hook_class_find("record"), t->dump, &err) != WEIR_OK)
+        return weir_cli_fail(t->cli, &err);
+    return WEIR_EXIT_OK;
+}
+
+static int prepare(trace *t)
+{
+    weir_err err = {0};
+    size_t n = (size_t)t->a->run.batch;
+    if (t->a->logprob) {
+        t->target = calloc(n, sizeof *t->target);
+        t->logprob = calloc(n, sizeof *t->logprob);
+        t->kept_logprob = calloc(n, sizeof *t->kept_logprob);
+        if (!t->target || !t->logprob || !t->kept_logprob)
+            return weir_cli_error(t->cli, "out of memory");
+    }
+    weir_status s = weir_run_prepare(t->run, t->a->logprob ? WEIR_FINAL : 0, &err);
+    if (s == WEIR_E_NOMEM)
+        return weir_cli_error(t->cli, "%s (here: a smaller --batch or --ctx)", err.msg);
+    return s == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(t->cli, &err);
+}
+
+static int open_all(trace *t)
+{
+    int code = check_arguments(t);
+    if (code == WEIR_EXIT_OK)
+        code = open_model(t);
+    if (code == WEIR_EXIT_OK && (t->a->dump || t->a->list_hooks))
+        code = open_selector(t);
+    if (t->a->list_hooks || code != WEIR_EXIT_OK)
+        return code;
+    code = open_text(t);
+    if (code == WEIR_EXIT_OK)
+        code = open_run(t);
+    catch_signals();
+    if (code == WEIR_EXIT_OK && t->a->dump)
+        code = open_dump(t);
+    return code == WEIR_EXIT_OK ? prepare(t) : code;
+}
+
+/* --- running */
+
+/* Log-probabilities of the kept rows. Row r's is known after row r - 1 of its window, which may lie in the batch before. */
+static weir_status find_logprobs(trace *t, const weir_batch *b, weir_err *err)
+{
+    int64_t last = b->rows - 1;
+    for (int64_t r = 0; r < b->rows; r++)
+        t->target[r] = -1;
+    for (int64_t k = 0; k < b->kept.n; k++) {
+        int64_t r = b->kept_row[k];
+        if (r > 0)
+            t->target[r - 1] = b->target[r - 1];
+    }
+    t->target[last] = b->target[last];
+    WEIR_TRY(weir_run_logprobs(t->run, t->target, t->logprob, err));
+    for (int64_t k = 0; k < b->kept.n; k++) {
+        int64_t r = b->kept_row[k];
+        if (r == 0)
+            t->kept_logprob[k] = b->continues ? t->carry : NAN;
+        else
+            t->kept_logprob[k] = b->target[r - 1] >= 0 ? t->logprob[r - 1] : NAN;
+    }
+    t->carry = t->logprob[last];
+    return WEIR_OK;
+}
+
+/* Columns of rows [from, to). */
+static weir_status write_tokens(trace *t, const weir_batch *b, int64_t from, int64_t to, weir_err *err)
+{
+    const weir_token_rows *k = &b->kept;
+    weir_token_rows part = {.n = to - from,
+                            .id = k->id + from,
+                            .doc = k->doc + from,
+                            .pos = k->pos + from,
+                            .ctx_pos = k->ctx_pos + from,
+                            .byte_off = k->byte_off + from,
+                            .byte_len = k->byte_len + from,
+                            .flags = k->flags + from,
+                            .logprob = t->kept_logprob ? t->kept_logprob + from : NULL};
+    return part.n ? weir_dump_tokens(t->dump, &part, err) : WEIR_OK;
+}
+
+static weir_status write_rows(trace *t, const weir_batch *b, weir_err *err)
+{
+    int64_t row = 0;
+    for (int64_t i = 0; i < b->n_docs; i++) {
+        WEIR_TRY(write_tokens(t, b, row, b->doc[i].first, err));
+        WEIR_TRY(weir_dump_doc(t->dump, &b->doc[i].doc, b->doc[i].source, err));
+        row = b->doc[i].first;
+    }
+    return write_tokens(t, b, row, b->kept.n, err);
+}
+
+/* One batch through the model and into the file. */
+static weir_status run_batch(trace *t, const weir_batch *b, weir_err *err)
+{
+    weir_status s = WEIR_OK;
+    if (b->restart)
+        weir_run_slot_reset(t->run, 0);
+    if (b->n_seq) {
+        s = weir_run_forward(t->run, b->seq, b->n_seq, t->a->logprob ? WEIR_FINAL : 0, err);
+        if (s < 0)
+            return s;
+        if (t->a->logprob)
+            WEIR_TRY(find_logprobs(t, b, err));
+    }
+    if (t->dump)
+        WEIR_TRY(write_rows(t, b, err));
+    t->rows_run += b->rows;
+    t->rows_kept += b->kept.n;
+    return s;
+}
+
+static weir_status run_batches(trace *t, weir_err *err)
+{
+    weir_progress progress;
+    const weir_batch *b;
+    weir_status s = WEIR_OK;
+    weir_progress_start(&progress, t->cli);
+    while (!stopped && s == WEIR_OK && (s = weir_feed_next(t->feed, &b, err)) == WEIR_OK && b) {
+        s = run_batch(t, b, err);
+        weir_progress_update(&progress, weir_feed_progress(t->feed), t->rows_run);
+    }
+    weir_progress_stop(&progress, t->cli);
+    return s == WEIR_STOP ? WEIR_OK : s; /* a hook has seen enough */
+}
+
+/* Closes the dump without its final name. Recorded rows are worth keeping after a signal; after an error a run of the repaired command
+ * should not find them in its way. */
+static int give_up(trace *t, int code)
+{
+    bool keep = stopped && t->dump && t->rows_kept > 0;
+    if (stopped)
+        weir_cli_error(t->cli, keep ? "stopped by signal %d; the rows so far are in %s.part" : "stopped by signal %d", (int)stopped,
+                       keep ? t->a->dump : "");
+    weir_dump_abort(t->dump, keep);
+    t->dump = NULL;
+    return code == WEIR_EXIT_OK ? WEIR_EXIT_FAILED : code;
+}
+
+static int run_all(trace *t)
+{
+    weir_err err = {0};
+    weir_status s = run_batches(t, &err);
+    if (stopped)
+        return WEIR_EXIT_FAILED;
+    if (s != WEIR_OK)
+        return weir_cli_fail(t->cli, &err);
+    if (weir_feed_counts_of(t->feed).docs == 0)
+        return weir_cli_error(t->cli, "the input holds no document");
+    if (t->rows_kept == 0)
+        return weir_cli_error(t->cli, "--positions %s: no document has such a row", t->a->rows.positions);
+    FILE *out = t->a->out.json ? open_memstream(&t->hook_text, &t->hook_text_size) : stdout;
+    if (!out)
+        return weir_cli_error(t->cli, "out of memory");
+    s = weir_run_finish(t->run, out, &err);
+    if (out != stdout)
+        fclose(out);
+    if (s == WEIR_OK && t->dump) {
+        s = weir_dump_commit(t->dump, &t->summary, &err);
+        t->dump = NULL;
+    }
+    return s == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(t->cli, &err);
+}
+
+/* --- the summary */
+
+static int64_t peak_memory(void)
+{
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) == 0 ? (int64_t)u.ru_maxrss * 1024 : 0;
+}
+
+static const char *megabytes(int64_t bytes, char buf[32])
+{
+    snprintf(buf, 32, "%.1f MB", (double)bytes / 1e6);
+    return buf;
+}
+
+static double ratio(const trace *t)
+{
+    return t->summary.file_bytes > 0 ? (double)t->summary.raw_bytes / (double)t->summary.file_bytes : 0;
+}
+
+static void say_summary(const trace *t, double seconds)
+{
+    char a[32], b[32], c[32], d[32];
+    weir_feed_counts n = weir_feed_counts_of(t->feed);
+    weir_model_memory m = weir_model_memory_of(t->model);
+    if (n.lost_bytes)
+        weir_cli_note(t->cli, "%lld bytes in %lld documents are lost: this vocabulary cannot hold them", (long long)n.lost_bytes,
+                      (long long)n.lost_docs);
+    if (weir_docs_skipped(t->in.docs))
+        weir_cli_note(t->cli, "%lld empty documents were skipped", (long long)weir_docs_skipped(t->in.docs));
+    if (t->summary.dropped_fields)
+        weir_cli_note(t->cli, "%lld fields were dropped: new, or of another type than in the first document",
+                      (long long)t->summary.dropped_fields);
+    weir_cli_note(t->cli, "%s tokens in %s documents, %s rows in %.2f s: %s tokens/s", weir_commas(n.tokens, a), weir_commas(n.docs, b),
+                  weir_commas(t->rows_kept, c), seconds, weir_commas((int64_t)((double)n.tokens / seconds), d));
+    if (t->a->dump)
+        weir_cli_note(t->cli, "%s: %lld hooks, %s as %s (%.2fx)", t->a->dump, (long long)t->summary.datasets,
+                      megabytes(t->summary.raw_bytes, a), megabytes(t->summary.file_bytes, b), ratio(t));
+    weir_cli_note(t->cli, "peak memory %s: model file %s (mapped), packed panels %s, arena %s", megabytes(peak_memory(), a),
+                  megabytes(m.mapped, b), megabytes(m.panels, c), megabytes(weir_run_arena_bytes(t->run), d));
+}
+
+static void write_int(weir_jsonw *w, const char *key, int64_t v)
+{
+    weir_jsonw_key(w, key);
+    weir_jsonw_int(w, v);
+}
+
+static void write_str(weir_jsonw *w, const char *key, const char *v)
+{
+    weir_jsonw_key(w, key);
+    v ? weir_jsonw_cstr(w, v) : weir_jsonw_null(w);
+}
+
+static void write_memory(const trace *t, weir_jsonw *w)
+{
+    weir_model_memory m = weir_model_memory_of(t->model);
+    weir_jsonw_key(w, "memory");
+    weir_jsonw_object(w);
+    write_int(w, "peak", peak_memory());
+    write_int(w, "mapped", m.mapped);
+    write_int(w, "panels", m.panels);
+    write_int(w, "model_other", m.other);
+    write_int(w, "arena", weir_run_arena_bytes(t->run));
+    weir_jsonw_end(w);
+}
+
+static void print_json(const trace *t, double seconds)
+{
+    weir_feed_counts n = weir_feed_counts_of(t->feed);
+    weir_jsonw w;
+    weir_jsonw_init(&w, stdout);
+    weir_jsonw_object(&w);
+    write_str(&w, "dump", t->a->dump);
+    write_str(&w, "model", t->info->name);
+    write_str(&w, "kernel", weir_run_kernel(t->run));
+    write_int(&w, "threads", weir_run_threads(t->run));
+    write_int(&w, "tokens", n.tokens);
+    write_int(&w, "documents", n.docs);
+    write_int(&w, "skipped_documents", weir_docs_skipped(t->in.docs));
+    write_int(&w, "rows", t->rows_kept);
+    write_int(&w, "rows_run", t->rows_run);
+    write_int(&w, "hooks", t->summary.datasets);
+    write_int(&w, "raw_bytes", t->summary.raw_bytes);
+    write_int(&w, "file_bytes", t->summary.file_bytes);
+    weir_jsonw_key(&w, "ratio");
+    weir_jsonw_double(&w, ratio(t));
+    write_int(&w, "lost_bytes", n.lost_bytes);
+    write_int(&w, "dropped_fields", t->summary.dropped_fields);
+    weir_jsonw_key(&w, "seconds");
+    weir_jsonw_double(&w, seconds);
+    weir_jsonw_key(&w, "tokens_per_second");
+    weir_jsonw_double(&w, (double)n.tokens / seconds);
+    write_memory(t, &w);
+    if (t->a->attach.n)
+        write_str(&w, "hook_output", t->hook_text);
+    weir_jsonw_end(&w);
+    putchar('\n');
+}
+
+static void close_all(trace *t)
+{
+    weir_run_free(t->run);
+    weir_feed_free(t->feed);
+    weir_input_close(&t->in);
+    weir_tokenizer_free(t->tok);
+    weir_selector_free(t->sel);
+    weir_model_free(t->model);
+    void *const own[] = {t->layers, t->hooks, t->sites, t->command_line, t->target, t->logprob, t->kept_logprob, t->hook_text};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        free(own[i]);
+}
+
+static int run(weir_cli *cli, void *args)
+{
+    trace t = {.cli = cli, .a = args, .start = weir_now()};
+    cli->quiet = t.a->out.quiet;
+    int code = open_all(&t);
+    if (code == WEIR_EXIT_OK && t.a->list_hooks) {
+        weir_points_print(t.model, t.sel, t.a->out.json, stdout);
+    } else if (code == WEIR_EXIT_OK) {
+        code = run_all(&t);
+        double seconds = weir_now() - t.start;
+        if (code == WEIR_EXIT_OK) {
+            say_summary(&t, seconds);
+            if (t.a->out.json)
+                print_json(&t, seconds);
+        }
+    }
+    if (t.dump)
+        code = give_up(&t, code);
+    close_all(&t);
+    return code;
+}
+
+static void more_help(FILE *out)
+{
+    fprintf(out, "\nBuilt-in hooks\n");
+    for (int i = 0; i < weir_hook_class_count(); i++) {
+        const weir_hook_class *c = weir_hook_class_at(i);
+        int n = fprintf(out, "  %s%s%s", c->name, c->args && *c->args ? ":" : "", c->args ? c->args : "");
+        weir_print_wrapped(out, 26, n < 25 ? n : (fputc('\n', out), 0), c->help);
+    }
+}
+
+const weir_tool weir_tool_trace = {
+    .name = "trace",
+    .summary = "run a model on text and record what flows at its hook points",
+    .operands = "[TEXT... | --file FILE... | < text]",
+    .about = "Runs the model over documents and records hook points, row by row, to an HDF5 file that h5py and xarray read. Without a text, "
+             "standard input is read; a terminal or an empty input means the 1,000 sentences that come with brook.",
+    .example = "weir trace --layer 6 --dump mlp.h5\n"
+               "weir trace --layer 0-3 --site resid_post --positions last --dump last.h5 'The river bends.' 'The weir holds.'\n"
+               "weir trace --list-hooks --layer 6",
+    .options = options,
+    .rules = rules,
+    .args_size = sizeof(trace_args),
+    .run = run,
+    .more_help = more_help,
+};
