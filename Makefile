@@ -7,6 +7,7 @@
 PREFIX  ?= /usr/local
 DESTDIR ?=
 CC      ?= gcc
+V       ?= 0#     1: print whole commands
 SAN     ?=#      address, undefined, thread: set by the check-* targets
 OMP     ?= 1
 WERROR  ?= 0
@@ -22,6 +23,9 @@ endif
 BUILD ?= build/$(CONFIG)
 BIN   := $(if $(filter build/release,$(BUILD)),build/bin,$(BUILD)/bin)
 GEN   := $(BUILD)/gen
+
+# One short line for each command, or the command itself with V=1.
+say = $(if $(filter 1,$(V)),,@printf '%-5s%s\n' $(1) $(2);)
 
 # --- flags
 WARN := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wundef -Wformat=2
@@ -50,7 +54,7 @@ ifeq ($(shell pkg-config --exists libdeflate 2>/dev/null && echo 1),1)
 CFLAGS_ALL += -DWEIR_HAVE_LIBDEFLATE
 LIBS_DEFLATE := -ldeflate
 endif
-LIBS = $(HDF5_LIBS) -lz $(LIBS_DEFLATE) -lm -lpthread $(OMPFLAG)
+LIBS = $(HDF5_LIBS) -lz $(LIBS_DEFLATE) -lm -ldl -lpthread $(OMPFLAG)
 
 # --- sources. ROOMS narrows the library while one part is being built.
 ROOMS  ?= base io tokenizer kernels model run hooks record
@@ -98,6 +102,12 @@ $(BUILD)/lib/record/%.o: EXTRA = $(HDF5_CFLAGS)
 $(BUILD)/lib/kernels/%.o: OPT = -O3 -g
 $(BUILD)/lib/kernels/%_avx2.o: EXTRA = -mavx2 -mfma -mf16c
 $(BUILD)/lib/kernels/%_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512
+# Where an installation keeps its data is compiled in (a static library cannot ask where it lies).
+$(BUILD)/lib/model/brook.o: $(BUILD)/prefix
+$(BUILD)/prefix: FORCE
+	@mkdir -p $(@D); echo '$(PREFIX)' | cmp -s - $@ || echo '$(PREFIX)' > $@
+.PHONY: FORCE
+FORCE:
 $(BUILD)/lib/model/brook.o: EXTRA = -DWEIR_DATADIR='"$(PREFIX)/share/weir"'
 # hooks/ and tools/ see the public headers only: reaching into the library does not build.
 $(BUILD)/hooks/%.o: INC = -Ilib/include
@@ -107,9 +117,9 @@ $(GEN)/arch_table.o: INC = -Ilib/include -Ilib
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(INC) $(EXTRA) -c $< -o $@
+	$(call say,CC,$@)$(CC) $(CFLAGS_ALL) $(INC) $(EXTRA) -c $< -o $@
 $(GEN)/%.o: $(GEN)/%.c
-	$(CC) $(CFLAGS_ALL) $(INC) -c $< -o $@
+	$(call say,CC,$@)$(CC) $(CFLAGS_ALL) $(INC) -c $< -o $@
 
 # Tables of what exists. A file NAME.c exports weir_hook_NAME, weir_tool_NAME or weir_arch_NAME (hyphens as underscores).
 $(GEN)/hook_table.c: $(HOOKSRC) Makefile
@@ -124,14 +134,14 @@ $(GEN)/arch_table.c: $(wildcard lib/model/arch_*.c) Makefile
 
 $(LIBA): $(LIBOBJ)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR,$@)$(AR) rcs $@ $^
 $(LIBSO): $(LIBOBJ)
-	$(CC) -shared -Wl,-soname,libweir.so.$(SOVER) -Wl,-z,defs $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+	$(call say,LINK,$@)$(CC) -shared -Wl,-soname,libweir.so.$(SOVER) -Wl,-z,defs $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
 
 # --- the program and its links
 $(BIN)/weir: $(TOOLOBJ) $(LIBA)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
 .PHONY: links
 links: $(BIN)/weir
 	@for t in $(BARE); do ln -sf weir $(BIN)/$$t; done
@@ -146,17 +156,17 @@ BENCHBIN := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/bench/*.c)))
 $(BUILD)/tests/%.o: INC = -Ilib/include -Ilib -Itests
 $(BUILD)/tests/api/%.o: INC = -Ilib/include
 $(BUILD)/tests/unit/% : $(BUILD)/tests/unit/%.o $(LIBA)
-	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) -lcmocka
+	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) -lcmocka
 $(BUILD)/tests/kernels/% : $(BUILD)/tests/kernels/%.o $(LIBA)
-	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) -lcmocka
+	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) -lcmocka
 $(BUILD)/tests/oom/% : $(BUILD)/tests/oom/%.o $(LIBA)
-	$(CC) $(LDFLAGS_ALL) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign $^ -o $@ $(LIBS) -lcmocka
+	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign $^ -o $@ $(LIBS) -lcmocka
 $(BUILD)/tests/fuzz/% : $(BUILD)/tests/fuzz/%.o $(LIBA)
-	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
 $(BUILD)/tests/api/% : $(BUILD)/tests/api/%.o $(LIBA)
-	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
 $(BUILD)/tests/bench/% : $(BUILD)/tests/bench/%.o $(LIBA)
-	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
 tests: $(TESTBIN) $(OOMBIN) $(FUZZBIN) $(APIBIN)
 
 check: all tests
@@ -172,13 +182,14 @@ bench-nohooks:
 conformance: all
 	tests/conformance/run.sh $(BIN)
 
-# gcc's libgomp looks like races to the thread sanitizer; clang with its own OpenMP does not.
+# gcc's libgomp looks like races to the thread sanitizer; clang's OpenMP does not, but for its own inside.
 check-asan:
 	$(MAKE) SAN=address OPT='-O1 -g' tests build/san-address/bin/weir
 	tests/run --build build/san-address --bin build/san-address/bin --c-only
 check-ubsan:
 	$(MAKE) SAN=undefined OPT='-O1 -g' tests build/san-undefined/bin/weir
 	tests/run --build build/san-undefined --bin build/san-undefined/bin --c-only
+check-tsan: export TSAN_OPTIONS = ignore_noninstrumented_modules=1
 check-tsan:
 	$(MAKE) SAN=thread CC=clang OPT='-O1 -g' tests build/san-thread/bin/weir
 	tests/run --build build/san-thread --bin build/san-thread/bin --c-only

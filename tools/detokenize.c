@@ -12,9 +12,10 @@ typedef struct detokenize_args {
 } detokenize_args;
 
 static const weir_opt own_opts[] = {
-    {"special", 's', NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "also write the text of special tokens", offsetof(detokenize_args, special)},
-    {"lines", 'l', NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "a line of ids is a document: its text is followed by a newline",
-     offsetof(detokenize_args, lines)},
+    {"special", 's', NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "also write the text of special tokens",
+     offsetof(detokenize_args, special)},
+    {"lines", 'l', NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
+     "a line of ids is a document: its text is followed by a newline", offsetof(detokenize_args, lines)},
 };
 static const weir_opt_group own_group = {"Tokens", own_opts, sizeof own_opts / sizeof *own_opts};
 
@@ -70,8 +71,8 @@ static int add_ids(detokenizer *d, const char *text, size_t n, int64_t line)
         memcpy(word, text, w < sizeof word ? w : sizeof word - 1);
         if (w >= sizeof word || !weir_parse_int(word, &id) || id < 0 || id >= weir_tokenizer_size(d->tok)) {
             if (line)
-                return weir_cli_error(d->cli, "stdin: line %lld: \"%s\" is no token id of this vocabulary of %lld", (long long)line, word,
-                                      (long long)weir_tokenizer_size(d->tok));
+                return weir_cli_error(d->cli, "stdin: line %lld: \"%s\" is no token id of this vocabulary of %lld",
+                                      (long long)line, word, (long long)weir_tokenizer_size(d->tok));
             return weir_cli_usage(d->cli, "\"%s\" is no token id of this vocabulary of %lld", word,
                                   (long long)weir_tokenizer_size(d->tok));
         }
@@ -175,8 +176,8 @@ const weir_tool weir_tool_detokenize = {
     .name = "detokenize",
     .summary = "token ids to text",
     .operands = "[ID... | < ids]",
-    .about = "Writes the bytes that the ids stand for, and nothing else: no newline is added. White space, commas or brackets stand between "
-             "ids. Special tokens, such as BOS, are left out unless --special is given.",
+    .about = "Writes the bytes that the ids stand for, and nothing else: no newline is added. White space, commas or "
+             "brackets stand between ids. Special tokens, such as BOS, are left out unless --special is given.",
     .example = "weir tokenize --ids 'Among the places of Colorado is Boulder.' | weir detokenize --lines",
     .options = options,
     .rules = NULL,

@@ -26,9 +26,9 @@ static const weir_opt_use options[] = {{&own_group, 0}, {&weir_opts_out, offseto
 typedef struct hook_diff {
     const char *name;
     int64_t rows, width;
-    int64_t differ;  /* values whose bits differ; two NaN count as equal */
-    double max_abs;  /* largest |a - b|; infinite where only one of them is NaN */
-    double max_a;    /* largest finite |a| */
+    int64_t differ; /* values whose bits differ; two NaN count as equal */
+    double max_abs; /* largest |a - b|; infinite where only one of them is NaN */
+    double max_a;   /* largest finite |a| */
     bool pass;
 } hook_diff;
 
@@ -38,7 +38,7 @@ typedef struct diff {
     const char *path[2];
     weir_dump_reader *r[2];
     hook_diff *hook;
-    int n, only[2];   /* hooks in both; in one alone */
+    int n, only[2]; /* hooks in both; in one alone */
     int64_t rows;
     int64_t ids_differ; /* first row with another token, or -1 */
     bool same;
@@ -70,8 +70,8 @@ static weir_status compare_hook(diff *d, int ia, int ib, hook_diff *h, weir_err 
     const weir_dump_hook *a = weir_dump_hook_at(d->r[0], ia), *b = weir_dump_hook_at(d->r[1], ib);
     *h = (hook_diff){.name = a->name, .rows = a->rows, .width = a->width};
     if (a->width != b->width || a->rows != b->rows)
-        return weir_fail(err, WEIR_E_SHAPE, "%s is %lld x %lld in one file and %lld x %lld in the other", a->name, (long long)a->rows,
-                         (long long)a->width, (long long)b->rows, (long long)b->width);
+        return weir_fail(err, WEIR_E_SHAPE, "%s is %lld x %lld in one file and %lld x %lld in the other", a->name,
+                         (long long)a->rows, (long long)a->width, (long long)b->rows, (long long)b->width);
     int64_t rows = FLOATS / a->width < 1 ? 1 : FLOATS / a->width > ROWS ? ROWS : FLOATS / a->width;
     float *buf = malloc(2 * sizeof(float) * (size_t)rows * (size_t)a->width);
     if (!buf)
@@ -148,8 +148,8 @@ static void print_table(const diff *d)
     printf("%-*s %10s %8s %12s %12s %12s\n", wide, "hook", "rows", "width", "max error", "relative", "values");
     for (int i = 0; i < d->n; i++) {
         const hook_diff *h = &d->hook[i];
-        printf("%-*s %10lld %8lld %12.4g %12.4g %12lld%s\n", wide, h->name, (long long)h->rows, (long long)h->width, h->max_abs,
-               relative(h), (long long)h->differ, h->pass ? "" : "  differs");
+        printf("%-*s %10lld %8lld %12.4g %12.4g %12lld%s\n", wide, h->name, (long long)h->rows, (long long)h->width,
+               h->max_abs, relative(h), (long long)h->differ, h->pass ? "" : "  differs");
     }
 }
 
@@ -204,15 +204,15 @@ static int compare(diff *d)
     d->rows = weir_dump_rows(d->r[0]);
     int64_t other = weir_dump_rows(d->r[1]);
     if (d->rows != other) {
-        weir_cli_error(d->cli, "%s has %lld rows, %s has %lld: not the same text", d->path[0], (long long)d->rows, d->path[1],
-                       (long long)other);
+        weir_cli_error(d->cli, "%s has %lld rows, %s has %lld: not the same text", d->path[0], (long long)d->rows,
+                       d->path[1], (long long)other);
         return WEIR_EXIT_FALSE;
     }
     if (compare_ids(d, &err) != WEIR_OK)
         return weir_cli_fail(d->cli, &err);
     if (d->ids_differ >= 0) {
-        weir_cli_error(d->cli, "%s and %s differ in token ids, first in row %lld: not the same text", d->path[0], d->path[1],
-                       (long long)d->ids_differ);
+        weir_cli_error(d->cli, "%s and %s differ in token ids, first in row %lld: not the same text", d->path[0],
+                       d->path[1], (long long)d->ids_differ);
         return WEIR_EXIT_FALSE;
     }
     if (compare_hooks(d, &err) != WEIR_OK) {
@@ -242,9 +242,9 @@ const weir_tool weir_tool_diff = {
     .name = "diff",
     .summary = "compare two dumps, hook by hook",
     .operands = "A.h5 B.h5",
-    .about = "Compares the token ids of two dumps, then each hook that both hold: its largest absolute error, that error over the largest "
-             "magnitude in A, and how many values differ. Exit status 0: the same within the tolerance; 3: not, or other tokens, rows, "
-             "widths or hooks; 1: a file cannot be read. NaN equals NaN.",
+    .about = "Compares the token ids of two dumps, then each hook that both hold: its largest absolute error, that "
+             "error over the largest magnitude in A, and how many values differ. Exit status 0: the same within the "
+             "tolerance; 3: not, or other tokens, rows, widths or hooks; 1: a file cannot be read. NaN equals NaN.",
     .example = "weir trace --layer 6 --dump a.h5 'The river bends.'\n"
                "weir trace --layer 6 --dump b.h5 --threads 1 'The river bends.'\n"
                "weir diff a.h5 b.h5",

@@ -14,16 +14,18 @@ typedef struct tokenize_args {
 } tokenize_args;
 
 static const weir_opt own_opts[] = {
-    {"ids", 'i', NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "print the ids alone, a document a line, as weir detokenize reads them",
-     offsetof(tokenize_args, ids)},
+    {"ids", 'i', NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
+     "print the ids alone, a document a line, as weir detokenize reads them", offsetof(tokenize_args, ids)},
     {"bos", 0, NULL, WEIR_OPT_CHOICE, "auto|yes|no", 0, 0, "no", "put the BOS token first; auto: as the tokenizer says",
      offsetof(tokenize_args, bos)},
 };
 static const weir_opt_group own_group = {"Tokens", own_opts, sizeof own_opts / sizeof *own_opts};
 
-static const weir_opt_use options[] = {
-    {&weir_opts_model, offsetof(tokenize_args, model)}, {&weir_opts_text, offsetof(tokenize_args, text)},
-    {&own_group, 0}, {&weir_opts_out, offsetof(tokenize_args, out)}, {NULL, 0}};
+static const weir_opt_use options[] = {{&weir_opts_model, offsetof(tokenize_args, model)},
+                                       {&weir_opts_text, offsetof(tokenize_args, text)},
+                                       {&own_group, 0},
+                                       {&weir_opts_out, offsetof(tokenize_args, out)},
+                                       {NULL, 0}};
 
 static const weir_opt_rule rules[] = {{"ids", WEIR_OPT_EXCLUDES, "json"}, {NULL, WEIR_OPT_NEEDS, NULL}};
 
@@ -71,6 +73,12 @@ static int64_t list_off(const token_list *l, int64_t i, int64_t *len)
     return is_bos ? 0 : l->t->byte_off[i - l->bos];
 }
 
+/* Does the token also answer for bytes that no token stands for? */
+static bool list_lost(const token_list *l, int64_t i)
+{
+    return i >= l->bos && (l->t->flags[i - l->bos] & WEIR_TOKEN_LOST);
+}
+
 static void print_ids(const token_list *l)
 {
     for (int64_t i = 0; i < list_count(l); i++)
@@ -80,13 +88,13 @@ static void print_ids(const token_list *l)
 
 static void print_table(const token_list *l)
 {
-    printf("%s# document %lld: %lld tokens, %zu bytes\n%8s %8s %5s  %s\n", l->doc->index ? "\n" : "", (long long)l->doc->index,
-           (long long)list_count(l), l->doc->text.n, "id", "offset", "bytes", "token");
+    printf("%s# document %lld: %lld tokens, %zu bytes\n%8s %8s %5s  %s\n", l->doc->index ? "\n" : "",
+           (long long)l->doc->index, (long long)list_count(l), l->doc->text.n, "id", "offset", "bytes", "token");
     for (int64_t i = 0; i < list_count(l); i++) {
         int64_t len, off = list_off(l, i, &len);
         printf("%8d %8lld %5lld  ", list_id(l, i), (long long)off, (long long)len);
         print_escaped(weir_tokenizer_bytes(l->tok, list_id(l, i)));
-        putchar('\n');
+        puts(list_lost(l, i) ? "  (bytes beside it are lost)" : "");
     }
 }
 
@@ -128,8 +136,8 @@ static void print_json(const token_list *l)
     putchar('\n');
 }
 
-static weir_status print_documents(const tokenize_args *a, const weir_cli *cli, const weir_tokenizer *tok, weir_docs *docs,
-                                   weir_err *err)
+static weir_status print_documents(const tokenize_args *a, const weir_cli *cli, const weir_tokenizer *tok,
+                                   weir_docs *docs, weir_err *err)
 {
     const weir_row_args rows = {.bos = a->bos};
     weir_tokens t = {0};
@@ -180,9 +188,9 @@ const weir_tool weir_tool_tokenize = {
     .name = "tokenize",
     .summary = "text to token ids, with bytes and offsets",
     .operands = "[TEXT... | --file FILE... | < text]",
-    .about = "Prints the tokens of each document: id, offset in the document and length in bytes, and the bytes that the token stands "
-             "for, escaped. With --json one object a document: ids, pieces as the vocabulary spells them, offsets [begin, end), and "
-             "how many bytes the vocabulary could not hold.",
+    .about = "Prints the tokens of each document: id, offset in the document and length in bytes, and the bytes that "
+             "the token stands for, escaped. With --json one object a document: ids, pieces as the vocabulary spells "
+             "them, offsets [begin, end), and how many bytes the vocabulary could not hold.",
     .example = "weir tokenize 'Among the places of Colorado is Boulder.'\n"
                "weir tokenize --ids 'round trip' | weir detokenize",
     .options = options,

@@ -1,15 +1,14 @@
 /* trace: run a model on text and record what flows at its hook points. */
-#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "cli/feed.h"
 #include "cli/input.h"
 #include "cli/points.h"
 #include "cli/progress.h"
+#include "cli/report.h"
 #include "cli/say.h"
 
 typedef struct trace_args {
@@ -26,25 +25,29 @@ typedef struct trace_args {
 
 static const weir_opt what_opts[] = {
     {"layer", 'l', "layers", WEIR_OPT_LIST, "LIST", 0, 0, NULL,
-     "layers from 0: 6, 0-3,7, all. Without --hooks and --site: the residual adds, what attention and MLP read, and the MLP's neurons",
+     "layers from 0: 6, 0-3,7, all. Without --hooks and --site: the residual adds, what attention and MLP read, and "
+     "the MLP's neurons",
      offsetof(trace_args, layers)},
     {"hooks", 'k', NULL, WEIR_OPT_LIST, "NAMES", 0, 0, NULL,
-     "hook points by name, with * ? {a,b}, and units in brackets: 'blocks.*.mlp.hook_post[:, 421]'", offsetof(trace_args, hooks)},
+     "hook points by name, with * ? {a,b}, and units in brackets: 'blocks.*.mlp.hook_post[:, 421]'",
+     offsetof(trace_args, hooks)},
     {"site", 's', NULL, WEIR_OPT_LIST, "SITES", 0, 0, NULL,
-     "hook points by short name, in the layers of --layer: resid_pre, ln1, q, k, v, pattern, z, attn_out, resid_mid, ln2, pre, up, post, "
-     "mlp_out, resid_post",
+     "hook points by short name, in the layers of --layer: resid_pre, ln1, q, k, v, pattern, z, attn_out, resid_mid, "
+     "ln2, pre, up, post, mlp_out, resid_post",
      offsetof(trace_args, sites)},
-    {"list-hooks", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "print the hook points of this model with their shapes, and run nothing",
-     offsetof(trace_args, list_hooks)},
+    {"list-hooks", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
+     "print the hook points of this model with their shapes, and run nothing", offsetof(trace_args, list_hooks)},
     {"dump", 'o', "out", WEIR_OPT_STR, "FILE.h5", 0, 0, NULL, "record to this HDF5 file", offsetof(trace_args, dump)},
-    {"logprob", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "also record the log-probability of each token given those before it",
-     offsetof(trace_args, logprob)},
+    {"logprob", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
+     "also record the log-probability of each token given those before it", offsetof(trace_args, logprob)},
     {"compress", 0, NULL, WEIR_OPT_INT, "LEVEL", 0, 9, "1", "deflate level; 0: none", offsetof(trace_args, compress)},
-    {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "replace what an interrupted run left in FILE.h5.part", offsetof(trace_args, force)},
-    {"hash-full", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "fingerprint all bytes of the model, not only the ends of its tensors",
-     offsetof(trace_args, hash_full)},
+    {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "replace what an interrupted run left in FILE.h5.part",
+     offsetof(trace_args, force)},
+    {"hash-full", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
+     "fingerprint all bytes of the model, not only the ends of its tensors", offsetof(trace_args, hash_full)},
     {"hook", 0, NULL, WEIR_OPT_LIST, "NAME[:ARGS]", 0, 0, NULL,
-     "attach a built-in hook (below); hooks act in the order given, and the recording sees what they wrote", offsetof(trace_args, attach)},
+     "attach a built-in hook (below); hooks act in the order given, and the recording sees what they wrote",
+     offsetof(trace_args, attach)},
 };
 static const weir_opt_group what_group = {"What to record", what_opts, sizeof what_opts / sizeof *what_opts};
 
@@ -82,13 +85,13 @@ typedef struct trace {
     weir_dump *dump;
     int64_t ctx, stride;
     bool bos;
-    int32_t *target;  /* --logprob, [batch] */
-    float *logprob;   /* after each row of a batch, [batch] */
+    int32_t *target;            /* --logprob, [batch] */
+    float *logprob;             /* after each row of a batch, [batch] */
     float *kept_logprob, carry; /* of the kept rows, [batch]; of the first row of the next batch */
     int64_t rows_run, rows_kept;
     double start;
     weir_dump_summary summary;
-    char *hook_text;  /* --json: what the attached hooks print at the end */
+    char *hook_text; /* --json: what the attached hooks print at the end */
     size_t hook_text_size;
 } trace;
 
@@ -131,11 +134,14 @@ static int check_arguments(const trace *t)
     const trace_args *a = t->a;
     bool selects = a->layers.n || a->hooks.n || a->sites.n;
     if (a->list_hooks)
-        return t->cli->n_operands ? weir_cli_usage(t->cli, "--list-hooks runs nothing, but the text \"%s\" was given", t->cli->operand[0])
+        return t->cli->n_operands ? weir_cli_usage(t->cli, "--list-hooks runs nothing, but the text \"%s\" was given",
+                                                   t->cli->operand[0])
                                   : WEIR_EXIT_OK;
     if (!a->dump && selects)
         return weir_cli_usage(t->cli, "--%s says what to record, but not where: add --dump FILE.h5",
-                              a->layers.n ? "layer" : a->hooks.n ? "hooks" : "site");
+                              a->layers.n  ? "layer"
+                              : a->hooks.n ? "hooks"
+                                           : "site");
     if (!a->dump && !a->attach.n)
         return weir_cli_usage(t->cli, "nothing to do: --dump FILE.h5 records, --hook NAME attaches a hook");
     return WEIR_EXIT_OK;
@@ -154,7 +160,8 @@ static int open_model(trace *t)
     t->info = weir_model_info_of(t->model);
     t->ctx = t->a->rows.ctx ? t->a->rows.ctx : t->info->ctx;
     if (t->ctx > t->info->ctx)
-        return weir_cli_usage(t->cli, "--ctx %lld is more than the model's context of %lld", (long long)t->ctx, (long long)t->info->ctx);
+        return weir_cli_usage(t->cli, "--ctx %lld is more than the model's context of %lld", (long long)t->ctx,
+                              (long long)t->info->ctx);
     return WEIR_EXIT_OK;
 }
 
@@ -212,8 +219,8 @@ static int attach(trace *t, const char *text)
         for (int i = 0; i < count; i++)
             names[i] = weir_hook_class_at(i)->name;
         const char *near = weir_nearest(name, names, count);
-        return weir_cli_usage(t->cli, "--hook %s: no built-in hook has this name%s%s%s", name, near ? "; did you mean " : "", near ? near : "",
-                              near ? "?" : "");
+        return weir_cli_usage(t->cli, "--hook %s: no built-in hook has this name%s%s%s", name,
+                              near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     }
     if (weir_run_hook(t->run, c, text[n] ? text + n + 1 : NULL, &err) != WEIR_OK) {
         char option[80];
@@ -232,8 +239,8 @@ static int open_run(trace *t)
     o.kernel = weir_kernel_name(&t->a->run);
     o.memory = t->a->run.memory;
     o.max_rows = t->a->run.batch;
-    /* Room for keys and values is kept for the longest window that the text can have: a token of text takes no more than a few of
-     * its bytes into the vocabulary (a normaliser may write three for one). */
+    /* Room for keys and values is kept for the longest window that the text can have: a token of text takes no more
+     * than a few of its bytes into the vocabulary (a normaliser may write three for one). */
     int64_t longest = t->in.bytes >= 0 && t->in.bytes < t->ctx / 3 ? 3 * t->in.bytes + 8 : t->ctx;
     o.max_len = longest < t->ctx ? longest : t->ctx;
     o.slots = o.max_len > o.max_rows;
@@ -311,7 +318,8 @@ static int open_all(trace *t)
 
 /* --- running */
 
-/* Log-probabilities of the kept rows. Row r's is known after row r - 1 of its window, which may lie in the batch before. */
+/* Log-probabilities of the kept rows. Row r's is known after row r - 1 of its window, which may lie in the batch
+ * before. */
 static weir_status find_logprobs(trace *t, const weir_batch *b, weir_err *err)
 {
     int64_t last = b->rows - 1;
@@ -396,14 +404,14 @@ static weir_status run_batches(trace *t, weir_err *err)
     return s == WEIR_STOP ? WEIR_OK : s; /* a hook has seen enough */
 }
 
-/* Closes the dump without its final name. Recorded rows are worth keeping after a signal; after an error a run of the repaired command
- * should not find them in its way. */
+/* Closes the dump without its final name. Recorded rows are worth keeping after a signal; after an error a run of the
+ * repaired command should not find them in its way. */
 static int give_up(trace *t, int code)
 {
     bool keep = stopped && t->dump && t->rows_kept > 0;
     if (stopped)
-        weir_cli_error(t->cli, keep ? "stopped by signal %d; the rows so far are in %s.part" : "stopped by signal %d", (int)stopped,
-                       keep ? t->a->dump : "");
+        weir_cli_error(t->cli, keep ? "stopped by signal %d; the rows so far are in %s.part" : "stopped by signal %d",
+                       (int)stopped, keep ? t->a->dump : "");
     weir_dump_abort(t->dump, keep);
     t->dump = NULL;
     return code == WEIR_EXIT_OK ? WEIR_EXIT_FAILED : code;
@@ -434,103 +442,23 @@ static int run_all(trace *t)
     return s == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(t->cli, &err);
 }
 
-/* --- the summary */
+/* --- the tool */
 
-static int64_t peak_memory(void)
+static void report(const trace *t)
 {
-    struct rusage u;
-    return getrusage(RUSAGE_SELF, &u) == 0 ? (int64_t)u.ru_maxrss * 1024 : 0;
-}
-
-static const char *megabytes(int64_t bytes, char buf[32])
-{
-    snprintf(buf, 32, "%.1f MB", (double)bytes / 1e6);
-    return buf;
-}
-
-static double ratio(const trace *t)
-{
-    return t->summary.file_bytes > 0 ? (double)t->summary.raw_bytes / (double)t->summary.file_bytes : 0;
-}
-
-static void say_summary(const trace *t, double seconds)
-{
-    char a[32], b[32], c[32], d[32];
-    weir_feed_counts n = weir_feed_counts_of(t->feed);
-    weir_model_memory m = weir_model_memory_of(t->model);
-    if (n.lost_bytes)
-        weir_cli_note(t->cli, "%lld bytes in %lld documents are lost: this vocabulary cannot hold them", (long long)n.lost_bytes,
-                      (long long)n.lost_docs);
-    if (weir_docs_skipped(t->in.docs))
-        weir_cli_note(t->cli, "%lld empty documents were skipped", (long long)weir_docs_skipped(t->in.docs));
-    if (t->summary.dropped_fields)
-        weir_cli_note(t->cli, "%lld fields were dropped: new, or of another type than in the first document",
-                      (long long)t->summary.dropped_fields);
-    weir_cli_note(t->cli, "%s tokens in %s documents, %s rows in %.2f s: %s tokens/s", weir_commas(n.tokens, a), weir_commas(n.docs, b),
-                  weir_commas(t->rows_kept, c), seconds, weir_commas((int64_t)((double)n.tokens / seconds), d));
-    if (t->a->dump)
-        weir_cli_note(t->cli, "%s: %lld hooks, %s as %s (%.2fx)", t->a->dump, (long long)t->summary.datasets,
-                      megabytes(t->summary.raw_bytes, a), megabytes(t->summary.file_bytes, b), ratio(t));
-    weir_cli_note(t->cli, "peak memory %s: model file %s (mapped), packed panels %s, arena %s", megabytes(peak_memory(), a),
-                  megabytes(m.mapped, b), megabytes(m.panels, c), megabytes(weir_run_arena_bytes(t->run), d));
-}
-
-static void write_int(weir_jsonw *w, const char *key, int64_t v)
-{
-    weir_jsonw_key(w, key);
-    weir_jsonw_int(w, v);
-}
-
-static void write_str(weir_jsonw *w, const char *key, const char *v)
-{
-    weir_jsonw_key(w, key);
-    v ? weir_jsonw_cstr(w, v) : weir_jsonw_null(w);
-}
-
-static void write_memory(const trace *t, weir_jsonw *w)
-{
-    weir_model_memory m = weir_model_memory_of(t->model);
-    weir_jsonw_key(w, "memory");
-    weir_jsonw_object(w);
-    write_int(w, "peak", peak_memory());
-    write_int(w, "mapped", m.mapped);
-    write_int(w, "panels", m.panels);
-    write_int(w, "model_other", m.other);
-    write_int(w, "arena", weir_run_arena_bytes(t->run));
-    weir_jsonw_end(w);
-}
-
-static void print_json(const trace *t, double seconds)
-{
-    weir_feed_counts n = weir_feed_counts_of(t->feed);
-    weir_jsonw w;
-    weir_jsonw_init(&w, stdout);
-    weir_jsonw_object(&w);
-    write_str(&w, "dump", t->a->dump);
-    write_str(&w, "model", t->info->name);
-    write_str(&w, "kernel", weir_run_kernel(t->run));
-    write_int(&w, "threads", weir_run_threads(t->run));
-    write_int(&w, "tokens", n.tokens);
-    write_int(&w, "documents", n.docs);
-    write_int(&w, "skipped_documents", weir_docs_skipped(t->in.docs));
-    write_int(&w, "rows", t->rows_kept);
-    write_int(&w, "rows_run", t->rows_run);
-    write_int(&w, "hooks", t->summary.datasets);
-    write_int(&w, "raw_bytes", t->summary.raw_bytes);
-    write_int(&w, "file_bytes", t->summary.file_bytes);
-    weir_jsonw_key(&w, "ratio");
-    weir_jsonw_double(&w, ratio(t));
-    write_int(&w, "lost_bytes", n.lost_bytes);
-    write_int(&w, "dropped_fields", t->summary.dropped_fields);
-    weir_jsonw_key(&w, "seconds");
-    weir_jsonw_double(&w, seconds);
-    weir_jsonw_key(&w, "tokens_per_second");
-    weir_jsonw_double(&w, (double)n.tokens / seconds);
-    write_memory(t, &w);
-    if (t->a->attach.n)
-        write_str(&w, "hook_output", t->hook_text);
-    weir_jsonw_end(&w);
-    putchar('\n');
+    weir_report r = {.model = t->model,
+                     .run = t->run,
+                     .docs = t->in.docs,
+                     .counts = weir_feed_counts_of(t->feed),
+                     .rows = t->rows_kept,
+                     .rows_run = t->rows_run,
+                     .seconds = weir_now() - t->start,
+                     .dump = t->a->dump,
+                     .summary = t->summary,
+                     .hook_output = t->a->attach.n ? t->hook_text : NULL};
+    weir_report_say(&r, t->cli);
+    if (t->a->out.json)
+        weir_report_json(&r, stdout);
 }
 
 static void close_all(trace *t)
@@ -541,7 +469,8 @@ static void close_all(trace *t)
     weir_tokenizer_free(t->tok);
     weir_selector_free(t->sel);
     weir_model_free(t->model);
-    void *const own[] = {t->layers, t->hooks, t->sites, t->command_line, t->target, t->logprob, t->kept_logprob, t->hook_text};
+    void *const own[] = {t->layers, t->hooks,   t->sites,        t->command_line,
+                         t->target, t->logprob, t->kept_logprob, t->hook_text};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);
 }
@@ -555,14 +484,10 @@ static int run(weir_cli *cli, void *args)
         weir_points_print(t.model, t.sel, t.a->out.json, stdout);
     } else if (code == WEIR_EXIT_OK) {
         code = run_all(&t);
-        double seconds = weir_now() - t.start;
-        if (code == WEIR_EXIT_OK) {
-            say_summary(&t, seconds);
-            if (t.a->out.json)
-                print_json(&t, seconds);
-        }
+        if (code == WEIR_EXIT_OK)
+            report(&t);
     }
-    if (t.dump)
+    if (t.dump || (stopped && code != WEIR_EXIT_OK))
         code = give_up(&t, code);
     close_all(&t);
     return code;
@@ -582,10 +507,11 @@ const weir_tool weir_tool_trace = {
     .name = "trace",
     .summary = "run a model on text and record what flows at its hook points",
     .operands = "[TEXT... | --file FILE... | < text]",
-    .about = "Runs the model over documents and records hook points, row by row, to an HDF5 file that h5py and xarray read. Without a text, "
-             "standard input is read; a terminal or an empty input means the 1,000 sentences that come with brook.",
+    .about = "Runs the model over documents and records hook points, row by row, to an HDF5 file that h5py and xarray "
+             "read. Without a text, standard input is read; a terminal or an empty input means the 1,000 sentences "
+             "that come with brook.",
     .example = "weir trace --layer 6 --dump mlp.h5\n"
-               "weir trace --layer 0-3 --site resid_post --positions last --dump last.h5 'The river bends.' 'The weir holds.'\n"
+               "weir trace --layer 0-3 --site resid_post --positions last --dump last.h5 'The river bends.'\n"
                "weir trace --list-hooks --layer 6",
     .options = options,
     .rules = rules,

@@ -22,7 +22,8 @@ static void print_tools(FILE *out)
                  "Measures and steers the residual stream of a transformer.\n\nTools\n");
     for (int i = 0; i < weir_tool_count; i++)
         fprintf(out, "  %-16s%s\n", weir_tool_table[i]->name, weir_tool_table[i]->summary);
-    fprintf(out, "\n`weir help TOOL` or `weir TOOL --help` says more about one; `weir --version` prints the version.\n");
+    fprintf(out,
+            "\n`weir help TOOL` or `weir TOOL --help` says more about one; `weir --version` prints the version.\n");
 }
 
 /* Line by line, unbroken: what is printed must run when it is pasted into a shell. */
@@ -121,8 +122,8 @@ static int run_weir(weir_cli *cli, int argc, char **argv)
     return t ? run_tool(cli, t, argc - 2, argv + 2) : unknown_tool(cli, argv[1]);
 }
 
-/* A closed standard stream would lend its number to the next file that is opened, and talk would end up in a dump. A closed
- * stdout is opened for reading, so that writing to it still fails. */
+/* A closed standard stream would lend its number to the next file that is opened, and talk would end up in a dump. A
+ * closed stdout is opened for reading, so that writing to it still fails. */
 static void occupy_standard_streams(void)
 {
     for (int fd = 0; fd < 3; fd++)

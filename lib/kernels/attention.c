@@ -158,7 +158,7 @@ static void block_scores(const attn_ctx *c, const block *b, float *s, float *pac
     }
 }
 
-/* One row's chain over the keys [from, to) goes on in c. */
+/* One row's chain over the keys [from, to) goes on in t.c. */
 static void row_mix(const attn_ctx *c, weir_tile t, const float *p, const float *v, int64_t from, int64_t to)
 {
     if (from >= to)
@@ -171,41 +171,58 @@ static void row_mix(const attn_ctx *c, weir_tile t, const float *p, const float 
     c->kern->tile[WEIR_F32](&t);
 }
 
+/* Chains of all rows over 16 nv columns of v into z [rows][48]. What a row sees before the keys that all see (under a window) comes
+ * first, row by row; then the keys [from, to) that all see, and the steps after them. */
+static void tile_mix(const attn_ctx *c, const block *b, const float *p, int64_t ldp, const float *packed, int64_t from, int64_t to,
+                     const float *v, int nv, float *z)
+{
+    const weir_attn *a = c->a;
+    weir_tile t = {.nv = nv, .ldb = a->d, .ldc = WEIR_PANEL};
+    if (first_key(a, b->pos) < from) {
+        t.flags = WEIR_TILE_ADD;
+        memset(z, 0, (size_t)(BLOCK * WEIR_PANEL) * sizeof *z);
+        for (int i = 0; i < b->rows; i++) {
+            t.c = z + i * WEIR_PANEL;
+            row_mix(c, t, p + i * ldp, v, first_key(a, b->pos + i), weir_min64(from, b->pos + i + 1));
+        }
+    }
+    if (from == to)
+        return;
+    t.c = z;
+    t.flags |= WEIR_TILE_STAIRS;
+    t.mr = b->rows;
+    t.lda = b->rows;
+    t.k = to - from;
+    t.a = packed;
+    t.b = v + from * a->d;
+    c->kern->tile[WEIR_F32](&t);
+}
+
 /* z of the block from its pattern p [rows][ldp]. */
 static void block_mix(const attn_ctx *c, const block *b, const float *p, int64_t ldp, float *packed)
 {
     const weir_attn *a = c->a;
-    const float *v = values(a, b->seq, b->kv);
-    /* keys that every row sees: [from, to) */
-    const int64_t to = b->pos + 1, from = weir_min64(first_key(a, b->pos + b->rows - 1), to);
-    if (b->rows > 1) {
+    const int64_t end = b->pos + b->rows;
+    int64_t from = first_key(a, end - 1), to = b->pos + 1;
+    if (from >= to) /* a window so small that no key is seen by all: row by row */
+        from = to = end;
+    const float *rows_p = p + from;
+    if (b->rows > 1 && from < to) {
         const weir_f32u *row[BLOCK];
         for (int i = 0; i < b->rows; i++)
             row[i] = p + i * ldp + from;
-        c->kern->transpose(packed, b->rows, row, b->rows, to - from);
-    } else {
-        packed = (float *)p + from;
+        c->kern->transpose(packed, b->rows, row, b->rows, end - from);
+        rows_p = packed;
     }
+    const float *v = values(a, b->seq, b->kv);
     const int64_t vecs = weir_ceil_div(a->d, WEIR_LANES), groups = weir_ceil_div(vecs, 3);
     for (int64_t g = 0; g < groups; g++) {
         const int64_t c0 = vecs * g / groups * WEIR_LANES, c1 = vecs * (g + 1) / groups * WEIR_LANES;
-        float z[BLOCK * WEIR_PANEL] = {0};
-        weir_tile t = {.nv = (int)(c1 - c0) / WEIR_LANES, .flags = WEIR_TILE_ADD, .ldb = a->d, .ldc = WEIR_PANEL};
+        float z[BLOCK * WEIR_PANEL];
+        tile_mix(c, b, p, ldp, rows_p, from, to, v + c0, (int)(c1 - c0) / WEIR_LANES, z);
         for (int i = 0; i < b->rows; i++) {
-            t.c = z + i * WEIR_PANEL;
-            row_mix(c, t, p + i * ldp, v + c0, first_key(a, b->pos + i), from);
-        }
-        t.c = z;
-        t.mr = t.lda = b->rows;
-        t.k = to - from;
-        t.a = packed;
-        t.b = v + from * a->d + c0;
-        c->kern->tile[WEIR_F32](&t);
-        for (int i = 0; i < b->rows; i++) {
-            t.c = z + i * WEIR_PANEL;
-            row_mix(c, t, p + i * ldp, v + c0, weir_max64(to, first_key(a, b->pos + i)), b->pos + i + 1);
             float *out = a->z + ((b->row + i) * a->heads + b->head) * a->d + c0;
-            c->kern->score_row(out, t.c, weir_min64(c1, a->d) - c0, 1.0f, 0.0f); /* copies, NaN made the one that is stored */
+            c->kern->score_row(out, z + i * WEIR_PANEL, weir_min64(c1, a->d) - c0, 1.0f, 0.0f); /* a copy, NaN made the one we store */
         }
     }
 }
@@ -281,7 +298,7 @@ static void softmax_task(void *ctx, int64_t i, int thread)
     for (int r = 0; r < b.rows; r++) {
         const int64_t lo = first_key(a, b.pos + r), hi = b.pos + r + 1;
         float *out = score_row_of(a, a->pattern, &b, r);
-        c->kern->softmax_row(out, score_row_of(a, a->scores, &b, r), lo, hi);
+        c->kern->softmax_row(out, score_row_of(a, a->scores, &b, r), lo, hi, 1.0f, 0.0f);
         fill(out, 0, lo, 0.0f);
         fill(out, hi, a->s, 0.0f);
     }
@@ -312,10 +329,8 @@ static void fused_task(void *ctx, int64_t i, int thread)
     float *s = scores_of(c, thread);
     block_scores(c, &b, s, query_of(c, thread));
     for (int r = 0; r < b.rows; r++) {
-        const int64_t lo = first_key(a, b.pos + r), hi = b.pos + r + 1;
         float *row = s + r * c->len;
-        c->kern->score_row(row + lo, row + lo, hi - lo, a->scale, a->softcap);
-        c->kern->softmax_row(row, row, lo, hi);
+        c->kern->softmax_row(row, row, first_key(a, b.pos + r), b.pos + r + 1, a->scale, a->softcap);
     }
     block_mix(c, &b, s, c->len, packed_of(c, thread));
 }

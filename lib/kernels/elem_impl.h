@@ -160,15 +160,18 @@ static void elem_norm_gain(float *out, const float *norm, const weir_norm *n)
 
 /* --- attention and logits */
 
+static inline vf score(vf x, vf scale, float cap)
+{
+    x = v_mul(x, scale);
+    return cap > 0 ? v_softcap(x, v_set(cap)) : x;
+}
+
 static void elem_score_row(float *dst, const float *src, int64_t n, float scale, float cap)
 {
     const vf s = v_set(scale);
     for (int64_t i = 0; i < n; i += WEIR_LANES) {
         const int m = v_left(n, i);
-        vf x = v_mul(v_get(src + i, m), s);
-        if (cap > 0)
-            x = v_softcap(x, v_set(cap));
-        v_put(dst + i, v_canon(x), m);
+        v_put(dst + i, v_canon(score(v_get(src + i, m), s, cap)), m);
     }
 }
 
@@ -178,23 +181,24 @@ static inline float exp_base(float max)
     return max > -INFINITY ? max : 0.0f;
 }
 
-static void elem_softmax_row(float *dst, const float *src, int64_t lo, int64_t hi)
+static void elem_softmax_row(float *dst, const float *src, int64_t lo, int64_t hi, float scale, float cap)
 {
-    const vf zero = v_set(0.0f), low = v_set(-INFINITY);
+    const vf zero = v_set(0.0f), low = v_set(-INFINITY), s = v_set(scale);
     const int64_t first = lo & ~(int64_t)(WEIR_LANES - 1);
     vf top = low;
     for (int64_t i = first; i < hi; i += WEIR_LANES) {
         const int m = v_left(hi, i);
-        vf x = v_get(src + i, m);
+        vf x = score(v_get(src + i, m), s, cap);
         if (m < WEIR_LANES || i < lo)
             x = v_select(v_range(i < lo ? (int)(lo - i) : 0, m), x, low);
+        v_put(dst + i, x, m);
         top = v_max(x, top); /* a NaN leaves top as it was */
     }
     const vf base = v_set(exp_base(v_fold_max(top)));
     vf sum = zero;
     for (int64_t i = first; i < hi; i += WEIR_LANES) {
         const int m = v_left(hi, i);
-        vf e = v_exp(v_sub(v_get(src + i, m), base));
+        vf e = v_exp(v_sub(v_get(dst + i, m), base));
         if (m < WEIR_LANES || i < lo)
             e = v_select(v_range(i < lo ? (int)(lo - i) : 0, m), e, zero);
         sum = v_add(sum, e);

@@ -103,17 +103,20 @@ static void run_panel(const gemm_plan *s, const weir_gemm_out *o, int64_t j, int
     }
 }
 
-static int64_t k_block(const weir_panels *w, int64_t kn)
+/* k in one go. One or two rows have no use for blocks of k, and want to read a panel from end to end. */
+static int64_t k_block(const weir_panels *w, int64_t m, int64_t kn)
 {
     if (weir_dtype_block(w->type) > 1)
         return WEIR_QUANT_K;
+    if (m <= 2)
+        return kn;
     return weir_ceil_div(kn, weir_max64(1, weir_ceil_div(kn, K_BLOCK)));
 }
 
 /* The column panels [j0, j1) of weight o. */
 static void run_range(const gemm_plan *s, const weir_gemm_out *o, int64_t j0, int64_t j1, int64_t p0, int64_t p1, int thread)
 {
-    const int64_t kn = s->g->kn, step = k_block(o->w, kn);
+    const int64_t kn = s->g->kn, step = k_block(o->w, s->g->m, kn);
     for (int64_t k0 = 0; k0 < kn; k0 += step)
         for (int64_t j = j0; j < j1; j++)
             run_panel(s, o, j, k0, weir_min64(step, kn - k0), p0, p1, thread);

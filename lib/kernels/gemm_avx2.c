@@ -53,6 +53,13 @@ INLINE void part(const weir_tile *t, int i0, int mr, int n0, int nv, __m256 (*lo
                 c[i][j] = _mm256_fmadd_ps(x[i], w, c[i][j]);
         }
     }
+    for (int64_t k = n; t->flags & WEIR_TILE_STAIRS && k < n + i0 + mr - 1; k++, a += lda)
+#pragma GCC unroll 4
+        for (int i = 0; i < mr; i++)
+#pragma GCC unroll 6
+            for (int j = 0; j < nv; j++)
+                if (i0 + i > k - n)
+                    c[i][j] = _mm256_fmadd_ps(_mm256_set1_ps(a[i]), load(t->b, k * ldb + n0 + 8 * j), c[i][j]);
 #pragma GCC unroll 4
     for (int i = 0; i < mr; i++)
 #pragma GCC unroll 6

@@ -26,8 +26,8 @@ INLINE __m512 canon(__m512 x)
     return _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), nan);
 }
 
-/* mr, nv and load are constants at every call: the loops over them unroll and c stays in registers. */
-INLINE void tile(const weir_tile *t, int mr, int nv, __m512 (*load)(const void *, int64_t))
+/* mr, nv, stairs and load are constants at every call: the loops over them unroll and c stays in registers. */
+INLINE void tile(const weir_tile *t, int mr, int nv, bool stairs, __m512 (*load)(const void *, int64_t))
 {
     __m512 c[8][3];
     const float *a = t->a;
@@ -52,6 +52,18 @@ INLINE void tile(const weir_tile *t, int mr, int nv, __m512 (*load)(const void *
                 c[i][j] = _mm512_fmadd_ps(x, w[j], c[i][j]);
         }
     }
+    if (stairs) {
+#pragma GCC unroll 7
+        for (int k = 0; k < mr - 1; k++, a += lda) {
+#pragma GCC unroll 3
+            for (int j = 0; j < nv; j++) {
+                const __m512 w = load(b, (n + k) * ldb + 16 * j);
+#pragma GCC unroll 8
+                for (int i = k + 1; i < mr; i++)
+                    c[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(a[i]), w, c[i][j]);
+            }
+        }
+    }
     if (t->flags & WEIR_TILE_END) {
 #pragma GCC unroll 8
         for (int i = 0; i < mr; i++)
@@ -69,45 +81,54 @@ INLINE void tile(const weir_tile *t, int mr, int nv, __m512 (*load)(const void *
             _mm512_storeu_ps(t->c + i * t->ldc + 16 * j, c[i][j]);
 }
 
-#define ROWS(nv, load)                 \
-    switch (t->mr) {                   \
-    case 1:                            \
-        tile(t, 1, nv, load);          \
-        break;                         \
-    case 2:                            \
-        tile(t, 2, nv, load);          \
-        break;                         \
-    case 3:                            \
-        tile(t, 3, nv, load);          \
-        break;                         \
-    case 4:                            \
-        tile(t, 4, nv, load);          \
-        break;                         \
-    case 5:                            \
-        tile(t, 5, nv, load);          \
-        break;                         \
-    case 6:                            \
-        tile(t, 6, nv, load);          \
-        break;                         \
-    case 7:                            \
-        tile(t, 7, nv, load);          \
-        break;                         \
-    default:                           \
-        tile(t, 8, nv, load);          \
-        break;                         \
+#define ROWS(nv, stairs, load)              \
+    switch (t->mr) {                        \
+    case 1:                                 \
+        tile(t, 1, nv, false, load);        \
+        break;                              \
+    case 2:                                 \
+        tile(t, 2, nv, stairs, load);       \
+        break;                              \
+    case 3:                                 \
+        tile(t, 3, nv, stairs, load);       \
+        break;                              \
+    case 4:                                 \
+        tile(t, 4, nv, stairs, load);       \
+        break;                              \
+    case 5:                                 \
+        tile(t, 5, nv, stairs, load);       \
+        break;                              \
+    case 6:                                 \
+        tile(t, 6, nv, stairs, load);       \
+        break;                              \
+    case 7:                                 \
+        tile(t, 7, nv, stairs, load);       \
+        break;                              \
+    default:                                \
+        tile(t, 8, nv, stairs, load);       \
+        break;                              \
     }
 
 static void tile_1(const weir_tile *t)
 {
-    ROWS(1, load_f32)
+    if (t->flags & WEIR_TILE_STAIRS)
+        ROWS(1, true, load_f32)
+    else
+        ROWS(1, false, load_f32)
 }
 static void tile_2(const weir_tile *t)
 {
-    ROWS(2, load_f32)
+    if (t->flags & WEIR_TILE_STAIRS)
+        ROWS(2, true, load_f32)
+    else
+        ROWS(2, false, load_f32)
 }
 static void tile_3(const weir_tile *t)
 {
-    ROWS(3, load_f32)
+    if (t->flags & WEIR_TILE_STAIRS)
+        ROWS(3, true, load_f32)
+    else
+        ROWS(3, false, load_f32)
 }
 
 void weir_tile_f32_avx512(const weir_tile *t)
@@ -122,11 +143,11 @@ void weir_tile_f32_avx512(const weir_tile *t)
 
 void weir_tile_f16_avx512(const weir_tile *t)
 {
-    ROWS(3, load_f16)
+    ROWS(3, false, load_f16)
 }
 
 void weir_tile_bf16_avx512(const weir_tile *t)
 {
-    ROWS(3, load_bf16)
+    ROWS(3, false, load_bf16)
 }
 #endif

@@ -18,7 +18,9 @@ typedef uint16_t weir_u16u __attribute__((aligned(1), may_alias));
 
 enum {
     WEIR_TILE_ADD = 1, /* the chains go on from what c holds; else they start from +0 */
-    WEIR_TILE_END = 2  /* the chains end here: add the bias, store NaN as 0x7fc00000 */
+    WEIR_TILE_END = 2, /* the chains end here: add the bias, store NaN as 0x7fc00000 */
+    /* mr - 1 more steps of k follow, step j only for the rows after row j: the keys that the later queries of a block see. */
+    WEIR_TILE_STAIRS = 4
 };
 
 /* One tile: c[i][n] = chain over k ascending of fma(a[k * lda + i], b[k * ldb + n], c[i][n]), for i < mr <= 8 and
@@ -41,7 +43,7 @@ typedef struct weir_norm_stat {
 
 struct weir_kern {
     const char *name;
-    /* Indexed by WEIR_F32, WEIR_F16, WEIR_BF16; the 16-bit ones only for nv = 3. */
+    /* Indexed by WEIR_F32, WEIR_F16, WEIR_BF16; the 16-bit ones only for nv = 3 and without stairs. */
     void (*tile[3])(const weir_tile *t);
     /* dst[c * ldd + r] = row[r][c] for r < rows <= 16, c < cols; nothing else is written. */
     void (*transpose)(float *dst, int64_t ldd, const weir_f32u *const *row, int rows, int64_t cols);
@@ -62,8 +64,9 @@ struct weir_kern {
 
     /* dst[i] = src[i] * scale, then cap * tanh(. / cap) if cap > 0, for i in [0, n). */
     void (*score_row)(float *dst, const float *src, int64_t n, float scale, float cap);
-    /* dst[i] = exp(src[i] - max) * (1 / sum) for i in [lo, hi), 0 for all if every one is -inf; lanes by i mod 16. */
-    void (*softmax_row)(float *dst, const float *src, int64_t lo, int64_t hi);
+    /* x[i] = score of src[i] as in score_row; dst[i] = exp(x[i] - max) * (1 / sum) for i in [lo, hi), 0 for all if every one is -inf;
+     * lanes by i mod 16. dst may be src. Below lo, as far as a multiple of 16, dst is overwritten too. */
+    void (*softmax_row)(float *dst, const float *src, int64_t lo, int64_t hi, float scale, float cap);
     /* max and sum of exp(x - max) over n columns, lanes by i mod 16, each 1024 columns summed apart. */
     void (*exp_sum)(const float *x, int64_t n, float *max, float *sum);
 };
@@ -79,6 +82,7 @@ double weir_natural_log(double x);
 /* --- panels */
 struct weir_panels {
     weir_dtype type;
+    bool pooled; /* data lies in a pool */
     int64_t n, k;
     void *data;   /* F32, F16, BF16: [ceil(n/48)][k][48] */
     size_t bytes; /* of data and row */
@@ -86,6 +90,9 @@ struct weir_panels {
     int64_t row_bytes;
     int64_t *row; /* block types: the map, or NULL */
 };
+
+/* 64-byte aligned, not zeroed; NULL when there is no memory. */
+void *weir_panel_pool_take(weir_panel_pool *pool, size_t bytes);
 
 #define WEIR_QUANT_K 256 /* weights of a block type are widened this many k at a time */
 size_t weir_dequant_scratch(void); /* floats that a thread needs for one tile of such weights */

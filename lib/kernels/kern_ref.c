@@ -26,6 +26,8 @@ static inline void tile(const weir_tile *t, float (*weight)(const void *, int64_
             float acc = t->flags & WEIR_TILE_ADD ? *c : 0.0f;
             for (int64_t k = 0; k < t->k; k++)
                 acc = fmaf(t->a[k * t->lda + i], weight(t->b, k * t->ldb + n), acc);
+            for (int64_t k = t->k; t->flags & WEIR_TILE_STAIRS && k < t->k + i; k++)
+                acc = fmaf(t->a[k * t->lda + i], weight(t->b, k * t->ldb + n), acc);
             if (t->flags & WEIR_TILE_END) {
                 if (t->bias)
                     acc = acc + t->bias[n];

@@ -26,8 +26,8 @@ static inline vf v_canon(vf x)
     return v_select(v_isnan(x), v_float(vi_set(0x7fc00000u)), x);
 }
 
-/* exp x = 2^n exp f, f = x - n ln 2 in [-0.347, 0.347], exp f = 1 + f + f^2 q(f). 2^n is applied as two factors, the second
- * of which rounds, once, into the subnormal numbers. v_max and v_min give their second operand when it is NaN. */
+/* exp x = 2^n exp f, f = x - n ln 2 in [-0.347, 0.347], exp f = 1 + f + f^2 q(f). v_max and v_min give their second operand when it
+ * is NaN. */
 static inline vf v_exp(vf x)
 {
     const vf magic = v_set(0x1.8p23f); /* its last bit is worth 1: adding it rounds to an integer */
@@ -41,13 +41,7 @@ static inline vf v_exp(vf x)
     q = v_fma(q, f, v_set(0x1.5558f4p-5f));
     q = v_fma(q, f, v_set(0x1.555490p-3f));
     q = v_fma(q, f, v_set(0x1.fffffcp-2f));
-    const vf y = v_add(v_fma(q, v_mul(f, f), f), v_set(1.0f));
-    const vi i = vi_sub(v_bits(t), v_bits(magic));
-    const vi half = vi_half(i);
-    const vi bias = vi_set(127);
-    const vf a = v_float(vi_shl23(vi_add(half, bias)));
-    const vf b = v_float(vi_shl23(vi_add(vi_sub(i, half), bias)));
-    return v_mul(v_mul(y, a), b);
+    return v_scale2(v_add(v_fma(q, v_mul(f, f), f), v_set(1.0f)), n);
 }
 
 /* |x| < 0.625: x + x^3 p(x^2); else 1 - 2 / (exp 2|x| + 1). */

@@ -92,7 +92,8 @@ static weir_status pack_copy(weir_panels *p, const weir_wview *w, int threads, w
     int64_t bytes;
     if (!weir_mul64(panels * WEIR_PANEL, w->k, &bytes) || !weir_mul64(bytes, c.size, &bytes))
         return weir_nomem(err, "packed weights");
-    p->data = weir_alloc_aligned((size_t)bytes);
+    p->pooled = w->pool != NULL;
+    p->data = p->pooled ? weir_panel_pool_take(w->pool, (size_t)bytes) : weir_alloc_aligned((size_t)bytes);
     if (!p->data)
         return weir_nomem(err, "packed weights");
     p->bytes = (size_t)bytes;
@@ -202,7 +203,8 @@ void weir_panels_free(weir_panels *p)
 {
     if (!p)
         return;
-    weir_free_aligned(p->data);
+    if (!p->pooled)
+        weir_free_aligned(p->data);
     weir_free(p->row);
     weir_free(p);
 }

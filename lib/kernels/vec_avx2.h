@@ -109,14 +109,6 @@ static inline vi vi_set(uint32_t x)
 {
     return (vi){_mm256_set1_epi32((int)x), _mm256_set1_epi32((int)x)};
 }
-static inline vi vi_add(vi x, vi y)
-{
-    return (vi){_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)};
-}
-static inline vi vi_sub(vi x, vi y)
-{
-    return (vi){_mm256_sub_epi32(x.a, y.a), _mm256_sub_epi32(x.b, y.b)};
-}
 static inline vi vi_and(vi x, vi y)
 {
     return (vi){_mm256_and_si256(x.a, y.a), _mm256_and_si256(x.b, y.b)};
@@ -125,13 +117,17 @@ static inline vi vi_or(vi x, vi y)
 {
     return (vi){_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
 }
-static inline vi vi_shl23(vi x)
+/* A NaN gives some integer, and some power of two to multiply a NaN with. */
+static inline __m256 v_scale2_half(__m256 y, __m256 n)
 {
-    return (vi){_mm256_slli_epi32(x.a, 23), _mm256_slli_epi32(x.b, 23)};
+    const __m256i e = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(e, 1), bias = _mm256_set1_epi32(127);
+    const __m256i a = _mm256_slli_epi32(_mm256_add_epi32(half, bias), 23);
+    const __m256i b = _mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(e, half), bias), 23);
+    return _mm256_mul_ps(_mm256_mul_ps(y, _mm256_castsi256_ps(a)), _mm256_castsi256_ps(b));
 }
-static inline vi vi_half(vi x)
+static inline vf v_scale2(vf y, vf n)
 {
-    return (vi){_mm256_srai_epi32(x.a, 1), _mm256_srai_epi32(x.b, 1)};
+    return (vf){v_scale2_half(y.a, n.a), v_scale2_half(y.b, n.b)};
 }
 static inline float v_fold_add(vf x)
 {

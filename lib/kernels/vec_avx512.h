@@ -93,14 +93,6 @@ static inline vi vi_set(uint32_t x)
 {
     return _mm512_set1_epi32((int)x);
 }
-static inline vi vi_add(vi x, vi y)
-{
-    return _mm512_add_epi32(x, y);
-}
-static inline vi vi_sub(vi x, vi y)
-{
-    return _mm512_sub_epi32(x, y);
-}
 static inline vi vi_and(vi x, vi y)
 {
     return _mm512_and_si512(x, y);
@@ -109,13 +101,9 @@ static inline vi vi_or(vi x, vi y)
 {
     return _mm512_or_si512(x, y);
 }
-static inline vi vi_shl23(vi x)
+static inline vf v_scale2(vf y, vf n)
 {
-    return _mm512_slli_epi32(x, 23);
-}
-static inline vi vi_half(vi x)
-{
-    return _mm512_srai_epi32(x, 1);
+    return _mm512_scalef_ps(y, n);
 }
 static inline float v_fold_add(vf x)
 {

@@ -135,14 +135,6 @@ V_FN vi vi_set(uint32_t x)
 {
     V_MAPI(x);
 }
-V_FN vi vi_add(vi a, vi b)
-{
-    V_MAPI(a.u[i] + b.u[i]);
-}
-V_FN vi vi_sub(vi a, vi b)
-{
-    V_MAPI(a.u[i] - b.u[i]);
-}
 V_FN vi vi_and(vi a, vi b)
 {
     V_MAPI(a.u[i] & b.u[i]);
@@ -151,14 +143,22 @@ V_FN vi vi_or(vi a, vi b)
 {
     V_MAPI(a.u[i] | b.u[i]);
 }
-V_FN vi vi_shl23(vi a)
+
+/* y 2^n for whole n in [-252, 254] and y in [0.5, 2], rounded once: the first factor is exact, the second rounds, if at all, into the
+ * subnormal numbers or to infinity. */
+V_FN vf v_scale2(vf y, vf n)
 {
-    V_MAPI(a.u[i] << 23);
-}
-/* arithmetic shift to the right by one */
-V_FN vi vi_half(vi a)
-{
-    V_MAPI((a.u[i] >> 1) | (a.u[i] & 0x80000000u));
+    for (int i = 0; i < 16; i++) {
+        if (n.f[i] != n.f[i])
+            continue; /* then y is NaN as well */
+        const int32_t e = (int32_t)n.f[i], half = e >= 0 ? e / 2 : -((1 - e) / 2);
+        const uint32_t a = (uint32_t)(half + 127) << 23, b = (uint32_t)(e - half + 127) << 23;
+        float fa, fb;
+        memcpy(&fa, &a, sizeof fa);
+        memcpy(&fb, &b, sizeof fb);
+        y.f[i] = y.f[i] * fa * fb;
+    }
+    return y;
 }
 
 /* The fold: lane i with lane i + 8, then 4, 2, 1. */

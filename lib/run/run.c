@@ -93,7 +93,7 @@ static weir_status attach(weir_run *r, const weir_hook_class *c, void *self, boo
 {
     if (!r->prepared)
         return weir_listeners_add(&r->hooks, &r->map, c, self, owned, err);
-    if (owned)
+    if (owned && c->destroy)
         c->destroy(self);
     return weir_fail(err, WEIR_E_HOOK, "hook %s comes too late: attach hooks before the first forward", c->name);
 }

@@ -62,6 +62,14 @@ void weir_tok_merges_set(weir_tok_merges *m, int32_t left, int32_t right, int32_
     m->slot[i] = (weir_tok_merge){left, right, made, rank};
 }
 
+bool weir_tok_merge_rank(const weir_tok_merges *m, int32_t left, int32_t right, uint32_t *rank)
+{
+    const weir_tok_merge *e = m->n ? find(m, left, right) : NULL;
+    if (e)
+        *rank = e->rank;
+    return e != NULL;
+}
+
 void weir_tok_merges_free(weir_tok_merges *m)
 {
     weir_free(m->slot);

@@ -23,6 +23,8 @@ typedef struct weir_tok_merges {
 WEIR_CHECKED weir_status weir_tok_merges_reserve(weir_tok_merges *m, size_t n);
 /* A pair that is there already gets the new rank. Room must have been reserved. */
 void weir_tok_merges_set(weir_tok_merges *m, int32_t left, int32_t right, int32_t made, uint32_t rank);
+/* The rank of a pair's merge; false: they do not merge. */
+bool weir_tok_merge_rank(const weir_tok_merges *m, int32_t left, int32_t right, uint32_t *rank);
 void weir_tok_merges_free(weir_tok_merges *m);
 
 /* The symbols of a piece: id, the byte where each begins, and whether bytes were lost beside it. Zero it before use. */

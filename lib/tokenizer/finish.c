@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "tok.h"
+#include "whole.h"
 
 static const char meta[] = "\xe2\x96\x81"; /* U+2581 */
 
@@ -152,20 +153,6 @@ static void cut_at_words(weir_tokenizer *t)
     t->stage[t->n_stages++] = weir_split_before_meta;
 }
 
-/* Whether BPE turns the token's own text into exactly this token: merges may lead elsewhere. */
-static weir_status comes_out_whole(const weir_tokenizer *t, int32_t id, weir_str text, weir_tok_symbols *s, bool *whole)
-{
-    weir_tok_loss loss = {0};
-    weir_tok_view v = {(const uint8_t *)text.p, NULL, text.n, 0};
-    if (t->ignore_merges) {
-        *whole = true;
-        return WEIR_OK;
-    }
-    weir_status status = weir_tok_bpe(t, &v, 0, text.n, s, &loss);
-    *whole = status == WEIR_OK && s->n == 1 && s->id[0] == id && !loss.bytes;
-    return status;
-}
-
 /* The text from which BPE could make the token, as BPE sees it; p == NULL: none, or not worth keeping. */
 static weir_str text_of(const weir_tokenizer *t, int32_t id, uint8_t *work)
 {
@@ -180,22 +167,25 @@ static weir_str text_of(const weir_tokenizer *t, int32_t id, uint8_t *work)
 
 static weir_status find_words(weir_tokenizer *t, uint8_t *work)
 {
-    weir_tok_symbols s = {0};
-    weir_status status = weir_tok_words_init(&t->words, (size_t)t->vocab.entries);
-    for (int32_t id = 0; id < t->vocab.n && status == WEIR_OK; id++) {
+    weir_tok_tree *tree;
+    weir_status s = weir_tok_tree_new(&tree, t);
+    if (s == WEIR_OK)
+        s = weir_tok_words_init(&t->words, (size_t)t->vocab.entries);
+    for (int32_t id = 0; id < t->vocab.n && s == WEIR_OK; id++) {
         weir_str text = text_of(t, id, work);
         bool whole = false;
         if (!text.p || text.n > WEIR_TOK_WORD_MAX)
             continue;
-        status = comes_out_whole(t, id, text, &s, &whole);
+        s = weir_tok_is_whole(tree, id, text, &whole);
         if (whole && weir_tok_words_find(&t->words, (const uint8_t *)text.p, text.n) < 0)
             weir_tok_words_add(&t->words, (const uint8_t *)text.p, text.n, id);
     }
-    weir_tok_symbols_free(&s);
-    return status;
+    weir_tok_tree_free(tree);
+    return s;
 }
 
-/* Each id is its flags, the length of its piece as four bytes, and the piece; an id without a token has length 2^32 - 1. */
+/* Each id is its flags, the length of its piece as four bytes, and the piece; an id without a token has length 2^32
+ * - 1. */
 static void fingerprint(weir_tokenizer *t)
 {
     uint8_t block[4096];

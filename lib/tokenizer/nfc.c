@@ -113,13 +113,13 @@ static void compose(cluster *c)
     c->n = out;
 }
 
-/* Writes the cluster. A code point's place is where its character stood, but never before that of an earlier one, and
+/* Writes the cluster. A code point's place is where its character stood, but never behind that of a later one, and
  * reaches to the next one's. */
 static weir_status write(cluster *c, const weir_tok_view *v, size_t to, weir_tok_text *out)
 {
-    for (size_t i = 1; i < c->n; i++)
-        if (c->m[i].from < c->m[i - 1].from)
-            c->m[i].from = c->m[i - 1].from;
+    for (size_t i = c->n - 1; i > 0; i--)
+        if (c->m[i - 1].from > c->m[i].from)
+            c->m[i - 1].from = c->m[i].from;
     for (size_t i = 0; i < c->n; i++) {
         char bytes[4];
         int len = 1;

@@ -273,6 +273,7 @@ static weir_status read_llama(reader *r)
     t->kind = WEIR_TOK_CHARS;
     t->byte_fallback = true;
     t->fuse_unk = true;
+    t->equal_ranks = true;
     if (!r->scores || !r->types)
         return weir_fail(r->err, WEIR_E_FORMAT, "no tokenizer.ggml.%s: a vocabulary of kind \"llama\" needs it",
                          r->scores ? "token_type" : "scores");

@@ -26,15 +26,15 @@ enum {
 };
 
 typedef struct weir_tok_vocab {
-    int32_t n, cap;  /* ids are 0 .. n - 1 */
-    weir_str *piece; /* [n] the vocabulary's spelling; p == NULL: no token */
-    weir_str *bytes; /* [n] what it adds to a text */
-    uint8_t *flags;  /* [n] */
-    int64_t entries; /* model tokens */
-    int64_t limit;   /* ids from here on are refused: set by the reader from the size of its file */
+    int32_t n, cap;     /* ids are 0 .. n - 1 */
+    weir_str *piece;    /* [n] the vocabulary's spelling; p == NULL: no token */
+    weir_str *bytes;    /* [n] what it adds to a text */
+    uint8_t *flags;     /* [n] */
+    int64_t entries;    /* model tokens */
+    int64_t limit;      /* ids from here on are refused: set by the reader from the size of its file */
     weir_tok_idmap ids; /* by piece */
-    int32_t last_made; /* by a merge */
-    char *block;       /* the strings are packed into blocks of the arena */
+    int32_t last_made;  /* by a merge */
+    char *block;        /* the strings are packed into blocks of the arena */
     size_t block_left;
 } weir_tok_vocab;
 
@@ -50,6 +50,7 @@ struct weir_tokenizer {
     int32_t byte_token[256]; /* CHARS: the id of <0xNN>, or -1 */
     int32_t unk;             /* -1: none */
     bool byte_fallback, fuse_unk, ignore_merges;
+    bool equal_ranks;                /* several merges may have the same rank */
     weir_tok_ops normalizer, prefix; /* before and after the added tokens of normalised text */
     weir_tok_splitter *stage[WEIR_TOK_MAX_STAGES];
     int n_stages;
@@ -90,6 +91,8 @@ WEIR_CHECKED weir_status weir_tok_add_token(weir_tokenizer *t, const weir_tok_ad
  * character is not of the alphabet. out has room for piece.n bytes. */
 uint32_t weir_tok_alphabet(uint8_t b);
 int64_t weir_tok_spelled(weir_str piece, uint8_t *out);
+/* Characters of a piece, which are its bytes if it is spelled in the alphabet. */
+size_t weir_tok_length(weir_str piece);
 
 /* --- finish.c: whatever is derived from what the file said; to be called last by every reader */
 WEIR_CHECKED weir_status weir_tok_finish(weir_tokenizer *t, weir_err *err);

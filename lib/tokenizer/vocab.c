@@ -76,7 +76,8 @@ weir_status weir_tok_vocab_add(weir_tokenizer *t, weir_str piece, int64_t id, ui
     if (weir_tok_idmap_add(&v->ids, v->piece, (int32_t)id, &old))
         return weir_nomem(err, "the vocabulary");
     if (old >= 0)
-        return weir_fail(err, WEIR_E_FORMAT, "token \"%.*s\" has two ids, %d and %lld", show, piece.p, old, (long long)id);
+        return weir_fail(err, WEIR_E_FORMAT, "token \"%.*s\" has two ids, %d and %lld", show, piece.p, old,
+                         (long long)id);
     v->flags[id] = flags;
     v->entries += (flags & WEIR_ID_MODEL) != 0;
     if (id >= v->n)
@@ -215,5 +216,13 @@ int64_t weir_tok_spelled(weir_str piece, uint8_t *out)
             return -1;
         i += (size_t)len;
     }
+    return n;
+}
+
+size_t weir_tok_length(weir_str piece)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < piece.n; i++)
+        n += ((uint8_t)piece.p[i] & 0xc0) != 0x80;
     return n;
 }

@@ -1,4 +1,5 @@
-"""Dumps opened without our code: h5py, xarray over h5netcdf, h5dump, h5repack. And files that are not dumps, given to our reader.
+"""Dumps opened without our code: h5py, xarray over h5netcdf, h5dump, h5repack. And files that are not dumps, given to
+our reader.
 
 The dump is written by a C test program (no model needed), and by `trace` where it has been built."""
 
@@ -18,7 +19,8 @@ SAMPLE = BUILD / "tests" / "unit" / "test_record_sample"
 DOCS, ROWS_PER_DOC, C, HEADS, HEAD_SIZE, CTX = 40, 30, 100, 3, 16, 40
 ROWS = DOCS * ROWS_PER_DOC
 POINTS = ["hook_embed", "blocks.0.hook_resid_pre", "blocks.0.ln1.hook_scale", "blocks.0.attn.hook_q",
-          "blocks.0.attn.hook_attn_scores", "blocks.0.attn.hook_pattern", "blocks.0.attn.hook_result", "blocks.10.mlp.hook_post"]
+          "blocks.0.attn.hook_attn_scores", "blocks.0.attn.hook_pattern", "blocks.0.attn.hook_result",
+          "blocks.10.mlp.hook_post"]
 
 
 def fx_value(p, r, e):
@@ -54,8 +56,8 @@ def check_schema(f):
     """What holds of every dump, whatever wrote it. Returns the number of rows."""
     a = f.attrs
     assert a["format"] == "weir-dump" and a["format_version"] == 1 and a["complete"] == 1
-    for name in ("weir_version", "command_line", "time_utc", "model", "family", "fingerprint", "tokenizer_fingerprint", "bos",
-                 "dtype", "kernel", "interventions", "edits"):
+    for name in ("weir_version", "command_line", "time_utc", "model", "family", "fingerprint", "tokenizer_fingerprint",
+                 "bos", "dtype", "kernel", "interventions", "edits"):
         assert isinstance(a[name], str), name
     for name in ("ctx", "stride", "threads"):
         assert int(a[name]) >= 0
@@ -80,7 +82,8 @@ def check_schema(f):
     for name, h in f["activations"].items():
         check_hook(f, name, h, rows)
         layer = int(h.attrs["layer"])
-        assert (f"L{layer}" if layer >= 0 else "embed" if "embed" in name.split(".")[-1] and "un" not in name else "final") in groups
+        outside = "embed" if name in ("hook_embed", "hook_pos_embed") else "final"
+        assert (f"L{layer}" if layer >= 0 else outside) in groups
     return rows
 
 
@@ -98,7 +101,7 @@ def check_hook(f, name, h, rows):
         (scale,) = h.dims[axis].values()
         assert scale.parent.name == "/" and scale.shape == (h.shape[axis],)
         label = scale.name[1:]
-        assert label == "row" if axis == 0 else label.split("_") in [[k, str(h.shape[axis])] for k in ("unit", "head", "key")]
+        assert label in (["row"] if axis == 0 else [f"{k}_{h.shape[axis]}" for k in ("unit", "head", "key")])
         assert any(f[ref].name == h.name and i == axis for ref, i in scale.attrs["REFERENCE_LIST"])
 
 
@@ -132,7 +135,7 @@ def test_fields_keep_their_types(sample):
     with h5py.File(sample, "r") as f:
         fields = f["docs/fields"]
         assert sorted(fields) == ["a%2Fb", "good", "n", "score"]
-        assert fields["n"].dtype == np.int64 and fields["score"].dtype == np.float64 and fields["good"].dtype == np.uint8
+        assert [fields[k].dtype for k in ("n", "score", "good")] == [np.int64, np.float64, np.uint8]
         assert fields["n"][:-1].tolist() == list(range(DOCS - 1)) and fields["n"][-1] == np.iinfo(np.int64).min
         assert np.array_equal(fields["score"][:-1], np.arange(DOCS - 1) / 4) and np.isnan(fields["score"][-1])
         assert fields["good"][...].tolist() == [i % 2 for i in range(DOCS - 1)] + [255]
@@ -328,10 +331,11 @@ def incomplete_with_short_progress(f):
     f["progress/rows_complete"] = np.zeros(2, np.int64)
 
 
-BROKEN = [no_format, number_as_format, other_format, later_version, no_version, no_tokens, no_ids, ids_of_floats, ids_of_rank_2, ids_scalar,
-          no_activations, activations_dataset, hook_of_integers, hook_of_strings, hook_of_rank_1, hook_of_rank_4, hook_without_width,
-          hook_of_huge_shape, hook_is_a_group, hook_is_a_soft_link, hook_in_another_file, hook_with_outside_data,
-          heads_that_do_not_fit, heads_without_size, heads_negative, incomplete_without_progress, incomplete_with_odd_progress,
+BROKEN = [no_format, number_as_format, other_format, later_version, no_version, no_tokens, no_ids, ids_of_floats,
+          ids_of_rank_2, ids_scalar, no_activations, activations_dataset, hook_of_integers, hook_of_strings,
+          hook_of_rank_1, hook_of_rank_4, hook_without_width, hook_of_huge_shape, hook_is_a_group,
+          hook_is_a_soft_link, hook_in_another_file, hook_with_outside_data, heads_that_do_not_fit,
+          heads_without_size, heads_negative, incomplete_without_progress, incomplete_with_odd_progress,
           incomplete_with_short_progress]
 
 
@@ -389,7 +393,8 @@ def test_an_unfinished_file_reads_as_far_as_it_says(sample, tmp_path):
 @pytest.mark.skipif(not (BIN / "trace").exists(), reason="trace has not been built")
 def test_trace_writes_the_same_schema(tmp_path):
     out = tmp_path / "t.h5"
-    subprocess.run([BIN / "trace", "--layers", "0,1", "--dump", out, "--quiet", "A first line.", "And a second one."], check=True,
+    texts = ["A first line.", "And a second one."]
+    subprocess.run([BIN / "trace", "--layers", "0,1", "--dump", out, "--quiet", *texts], check=True,
                    stdin=subprocess.DEVNULL)
     with h5py.File(out, "r") as f:
         rows = check_schema(f)

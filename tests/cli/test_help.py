@@ -15,7 +15,8 @@ def test_there_are_tools():
 
 @pytest.mark.parametrize("tool", tools())
 def test_help_needs_no_model_and_is_one_text(tool):
-    texts = [weir(*args, env=NOWHERE).ok() for args in ((tool, "--help"), (tool, "-h"), ("help", tool), (tool, "x", "--help"))]
+    ways = ((tool, "--help"), (tool, "-h"), ("help", tool), (tool, "x", "--help"))
+    texts = [weir(*args, env=NOWHERE).ok() for args in ways]
     assert all(t.err == "" for t in texts)
     assert len({t.out for t in texts}) == 1
     text = texts[0].out.decode()
@@ -31,7 +32,8 @@ def test_examples_run_as_printed(tool, tmp_path):
     lines = [line[2:] for line in text.split("\nExample\n")[1].splitlines()]
     assert lines
     for line in lines:
-        p = subprocess.run(["sh", "-c", line], cwd=tmp_path, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        p = subprocess.run(["sh", "-c", line], cwd=tmp_path, env=environment(), stdin=subprocess.DEVNULL,
+                           capture_output=True, text=True)
         assert p.returncode == 0, (line, p.stderr)
 
 
@@ -39,9 +41,9 @@ def test_every_option_is_described_and_takes_no_other_name():
     text = trace("--help").ok().out.decode()
     names = re.findall(r"^  (?:-\w,|   ) --([a-z-]+)", text, re.M)
     assert len(names) == len(set(names)) > 25
-    for name in ("model", "layer", "hooks", "site", "dump", "list-hooks", "positions", "bos", "ctx", "stride", "max-tokens", "ids",
-                 "logprob", "docs", "field", "file", "compress", "force", "hook", "threads", "kernel", "quiet", "json", "hash-full",
-                 "memory", "batch"):
+    for name in ("model", "layer", "hooks", "site", "dump", "list-hooks", "positions", "bos", "ctx", "stride",
+                 "max-tokens", "ids", "logprob", "docs", "field", "file", "compress", "force", "hook", "threads",
+                 "kernel", "quiet", "json", "hash-full", "memory", "batch"):
         assert name in names
 
 
@@ -125,6 +127,6 @@ def test_a_full_or_closed_standard_output_is_a_failure():
 
 def test_a_reader_that_goes_away_does_not_crash_it():
     text = "a line of text\n" * 20000
-    p = subprocess.run(["bash", "-c", f"set -o pipefail; '{BIN}/weir' tokenize | head -c 10 >/dev/null"], input=text.encode(),
-                       env=environment(), stderr=subprocess.PIPE)
+    p = subprocess.run(["bash", "-c", f"set -o pipefail; '{BIN}/weir' tokenize | head -c 10 >/dev/null"],
+                       input=text.encode(), env=environment(), stderr=subprocess.PIPE)
     assert p.returncode == 1 and p.stderr == b"tokenize: cannot write to standard output\n"

@@ -1,4 +1,4 @@
-"""Rows of a dump against an independent computation: windows, BOS, stride, positions, batches, ids, fields, log-probabilities."""
+"""Rows of a dump against an independent computation: windows, BOS, positions, batches, ids, fields, logprob."""
 import json
 
 import h5py
@@ -10,7 +10,9 @@ from weircli import BROOK, tokens, trace
 BOS = 0
 CTX = 256
 COLUMNS = ("id", "doc", "pos", "ctx_pos", "byte_off", "byte_len", "flags")
-TEXTS = ["The river bends around the old stone weir.", "x", "Boulder is a town.", "one two three four five six seven eight nine ten " * 3]
+TEXTS = ["The river bends around the old stone weir.", "x", "Boulder is a town.",
+         "one two three four five six seven eight nine ten " * 3]
+STREAM = ("--layer", "0", "--site", "resid_pre")
 
 
 def dump(path, *args, **more):
@@ -21,7 +23,8 @@ def dump(path, *args, **more):
         assert f.attrs["complete"] == 1
         rows = {c: f["tokens"][c][...] for c in f["tokens"]}
         rows["docs"] = {c: f["docs"][c][...] for c in ("start", "count", "byte_off", "byte_len", "source")}
-        rows["fields"] = {n: v[...] if isinstance(v, h5py.Dataset) else v["bytes"][...] for n, v in f["docs/fields"].items()}
+        fields = f["docs/fields"].items()
+        rows["fields"] = {n: v[...] if isinstance(v, h5py.Dataset) else v["bytes"][...] for n, v in fields}
         rows["values"] = {n: v[...] for n, v in f["activations"].items()}
         rows["attrs"] = dict(f.attrs)
     path.unlink()
@@ -29,7 +32,7 @@ def dump(path, *args, **more):
 
 
 def expected(docs, bos, ctx, stride=None, keep=None):
-    """Row tuples as COLUMNS says. A token belongs to the first window that holds it. keep: pos, rows of the document -> bool."""
+    """Row tuples as COLUMNS says. A token belongs to the first window that holds it. keep(pos, rows) -> bool."""
     rows = []
     room = ctx - bos
     stride = stride or room
@@ -61,7 +64,8 @@ def docs():
 
 def test_the_comparison_can_fail(docs):
     good = expected(docs, 1, CTX)
-    assert good != expected(docs, 0, CTX) and good != expected(docs, 1, 8) and expected(docs, 1, 8) != expected(docs, 1, 8, 3)
+    assert good != expected(docs, 0, CTX) and good != expected(docs, 1, 8)
+    assert expected(docs, 1, 8) != expected(docs, 1, 8, 3)
 
 
 @pytest.mark.parametrize("bos", [0, 1])
@@ -82,7 +86,7 @@ def test_windows(tmp_path, docs, bos, ctx, stride):
 
 
 def test_bos_auto_is_what_the_model_says(tmp_path, docs):
-    auto = dump(tmp_path / "x.h5", "--layer", "0", "--site", "resid_pre", *TEXTS)
+    auto = dump(tmp_path / "x.h5", *STREAM, *TEXTS)
     assert actual(auto) == expected(docs, 1, CTX)
     assert auto["attrs"]["bos"] in ("yes", b"yes")
 
@@ -111,7 +115,7 @@ def test_positions(tmp_path, docs, spec, keep, window):
 
 
 def test_windows_hold_what_a_run_of_their_ids_alone_gives(tmp_path, docs):
-    """Row by row, to the bit: BOS at the head of each window, tokens that only give context before the recorded ones."""
+    """Row by row, to the bit: BOS at the head of each window, then tokens that only give context, then the rest."""
     ctx, stride, ids = 16, 5, docs[3]["ids"]
     rows = dump(tmp_path / "x.h5", "--layer", "3", "--ctx", ctx, "--stride", stride, TEXTS[3])
     checked = 0
@@ -130,9 +134,9 @@ def test_windows_hold_what_a_run_of_their_ids_alone_gives(tmp_path, docs):
 
 @pytest.mark.parametrize("window", [(), ("--ctx", "40", "--stride", "11")])
 def test_batches_change_nothing(tmp_path, window):
-    """Packed, alone, and cut into pieces that follow one another in the cache (a batch that is shorter than a window)."""
-    args = ("--hooks", "blocks.{0,3}.*,ln_final.*", "--hooks", "blocks.3.attn.hook_{pattern,attn_scores}", "--logprob", "--compress", "0",
-            *window)
+    """Packed, alone, and cut into pieces that follow one another in the cache (a batch shorter than a window)."""
+    args = ("--hooks", "blocks.{0,3}.*,ln_final.*", "--hooks", "blocks.3.attn.hook_{pattern,attn_scores}", "--logprob",
+            "--compress", "0", *window)
     want = dump(tmp_path / "x.h5", *args, *TEXTS)
     for batch in (1, 7, 4096):
         got = dump(tmp_path / "y.h5", *args, "--batch", batch, *TEXTS)
@@ -146,9 +150,9 @@ def test_batches_change_nothing(tmp_path, window):
 def test_max_tokens(tmp_path, docs):
     everything = expected(docs, 1, CTX)
     for n in (1, 2, 11, len(everything), len(everything) + 1):
-        rows = dump(tmp_path / "x.h5", "--layer", "0", "--site", "resid_pre", "--max-tokens", n, *TEXTS)
+        rows = dump(tmp_path / "x.h5", *STREAM, "--max-tokens", n, *TEXTS)
         assert actual(rows) == everything[:n]
-    rows = dump(tmp_path / "x.h5", "--layer", "0", "--site", "resid_pre", "--max-tokens", "5", "--positions", "last", TEXTS[0])
+    rows = dump(tmp_path / "x.h5", *STREAM, "--max-tokens", "5", "--positions", "last", TEXTS[0])
     assert rows["pos"].tolist() == [4]  # the last of what was run
 
 
@@ -157,8 +161,8 @@ def test_ids_are_the_same_as_their_text(tmp_path, docs):
     (tmp_path / "ids.txt").write_text("".join(" ".join(map(str, d["ids"])) + "\n" for d in docs))
     (tmp_path / "ids.jsonl").write_text("".join(json.dumps({"ids": d["ids"]}) + "\n" for d in docs))
     with_bos = ["0 " + " ".join(map(str, d["ids"])) for d in docs]
-    for source in (["--file", tmp_path / "ids.txt"], ["--file", tmp_path / "ids.jsonl"], [",".join(map(str, d["ids"])) for d in docs],
-                   with_bos):
+    arguments = [",".join(map(str, d["ids"])) for d in docs]
+    for source in (["--file", tmp_path / "ids.txt"], ["--file", tmp_path / "ids.jsonl"], arguments, with_bos):
         ids = dump(tmp_path / "y.h5", "--layer", "1", "--ids", *source)
         assert actual(ids) == actual(text)  # a BOS that the ids bring along is not doubled
         for name in text["values"]:
@@ -168,7 +172,8 @@ def test_ids_are_the_same_as_their_text(tmp_path, docs):
 
 
 def test_logprob_is_the_log_softmax_of_the_logits(tmp_path):
-    rows = dump(tmp_path / "x.h5", "--hooks", "unembed.hook_out", "--logprob", "--ctx", "16", "--stride", "9", *TEXTS)
+    args = ("--hooks", "unembed.hook_out", "--logprob", "--ctx", "16", "--stride", "9")
+    rows = dump(tmp_path / "x.h5", *args, *TEXTS)
     logits = rows["values"]["unembed.hook_out"].astype(np.float64)
     log_p = logits - logits.max(1, keepdims=True)
     log_p -= np.log(np.exp(log_p).sum(1, keepdims=True))
@@ -182,9 +187,9 @@ def test_logprob_is_the_log_softmax_of_the_logits(tmp_path):
         else:
             assert np.isfinite(lp) and lp < 0  # what precedes it was recorded in an earlier window
     assert compared > 40
-    without_bos = dump(tmp_path / "x.h5", "--layer", "0", "--site", "resid_pre", "--logprob", "--bos", "no", "--ctx", "4", *TEXTS)
+    without_bos = dump(tmp_path / "x.h5", *STREAM, "--logprob", "--bos", "no", "--ctx", "4", *TEXTS)
     assert np.array_equal(np.isnan(without_bos["logprob"]), without_bos["ctx_pos"] == 0)
-    some = dump(tmp_path / "y.h5", "--hooks", "unembed.hook_out", "--logprob", "--ctx", "16", "--stride", "9", "--positions", "2:4", *TEXTS)
+    some = dump(tmp_path / "y.h5", *args, "--positions", "2:4", *TEXTS)
     picked = [i for i, p in enumerate(rows["pos"]) if p in (2, 3)]
     assert some["logprob"].tobytes() == rows["logprob"][picked].tobytes()
 
@@ -193,7 +198,7 @@ def test_the_model_predicts_its_own_sentences_better_than_their_reverse(tmp_path
     sentences = (BROOK / "sentences.txt").read_text().splitlines()[:40]
     mean = {}
     for name, lines in (("forward", sentences), ("backward", [" ".join(reversed(s.split())) for s in sentences])):
-        rows = dump(tmp_path / "x.h5", "--layer", "0", "--site", "resid_pre", "--logprob", stdin="\n".join(lines).encode())
+        rows = dump(tmp_path / "x.h5", *STREAM, "--logprob", stdin="\n".join(lines).encode())
         mean[name] = np.nanmean(rows["logprob"])
     assert mean["forward"] > mean["backward"] + 1
 
@@ -203,7 +208,7 @@ def test_fields_and_places_of_documents(tmp_path):
                '{"n": -3, "w": 2, "good": false, "tag": "", "text": "gamma"}']
     path = tmp_path / "r.jsonl"
     path.write_text("\n".join(records) + "\n")
-    rows = dump(tmp_path / "x.h5", "--layer", "0", "--site", "resid_pre", "--file", path)
+    rows = dump(tmp_path / "x.h5", *STREAM, "--file", path)
     assert rows["fields"]["n"].tolist() == [7, -3]
     assert rows["fields"]["w"].tolist() == [0.5, 2.0]
     assert rows["fields"]["good"].tolist() == [1, 0]
@@ -212,7 +217,7 @@ def test_fields_and_places_of_documents(tmp_path):
     a, b = tmp_path / "a.txt", tmp_path / "b.txt"
     a.write_bytes(b"first\n\nsecond one\n")
     b.write_bytes(b"third\n")
-    rows = dump(tmp_path / "x.h5", "--layer", "0", "--site", "resid_pre", "--file", a, "--file", b)
+    rows = dump(tmp_path / "x.h5", *STREAM, "--file", a, "--file", b)
     places = list(zip(*(rows["docs"][c].tolist() for c in ("source", "byte_off", "byte_len"))))
     assert places == [(0, 0, 5), (0, 7, 10), (1, 0, 5)]
 
@@ -224,11 +229,11 @@ def spans(begin_end_pairs, doc):
 def test_positions_from_a_field(tmp_path):
     text = "In Paris, the Eiffel tower stands; é."
     doc = tokens(text)[0]
-    cases = [([3, 8], [(3, 8)]), ([[0, 2], [14, 20]], [(0, 2), (14, 20)]), ("Eiffel", [(14, 20)]), ("é", [(35, 37)]), ([[3, 3]], []),
-             ([4, 5], [(4, 5)])]
+    cases = [([3, 8], [(3, 8)]), ([[0, 2], [14, 20]], [(0, 2), (14, 20)]), ("Eiffel", [(14, 20)]), ("é", [(35, 37)]),
+             ([[3, 3]], []), ([4, 5], [(4, 5)])]
     for value, pairs in cases:
         line = json.dumps({"text": text, "where": value}) + "\n" + json.dumps({"text": "all of it", "where": [0, 9]})
-        rows = dump(tmp_path / "x.h5", "--layer", "0", "--site", "resid_pre", "--positions", "@where", "--jsonl", stdin=line.encode())
+        rows = dump(tmp_path / "x.h5", *STREAM, "--positions", "@where", "--jsonl", stdin=line.encode())
         first = [p for p, d in zip(rows["pos"].tolist(), rows["doc"].tolist()) if d == 0]
         assert first == spans(pairs, doc), value
         assert rows["docs"]["count"].tolist()[0] == len(first)
@@ -251,10 +256,12 @@ def test_positions_from_a_field(tmp_path):
 def test_positions_from_a_bad_field(tmp_path, record, words):
     path = tmp_path / "r.jsonl"
     path.write_text(json.dumps({"text": "fine", "where": [0, 4]}) + "\n" + json.dumps(record) + "\n")
-    trace("--layer", "0", "--dump", tmp_path / "x.h5", "--positions", "@where", "--file", path).fails(1, str(path), *words)
+    r = trace("--layer", "0", "--dump", tmp_path / "x.h5", "--positions", "@where", "--file", path)
+    r.fails(1, str(path), *words)
     assert [p.name for p in tmp_path.iterdir()] == ["r.jsonl"]
 
 
 def test_positions_that_no_document_has(tmp_path):
-    trace("--layer", "0", "--dump", tmp_path / "x.h5", "--positions", "100:", "short").fails(1, "--positions 100:", "no document")
+    r = trace("--layer", "0", "--dump", tmp_path / "x.h5", "--positions", "100:", "short")
+    r.fails(1, "--positions 100:", "no document")
     assert list(tmp_path.iterdir()) == []

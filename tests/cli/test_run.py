@@ -37,8 +37,8 @@ def build(tmp_path):
 
 
 def run(build, shared="/nonexistent"):
-    return subprocess.run([ROOT / "tests" / "run", "--build", build.path, "--bin", build.path, "--c-only"], capture_output=True, text=True,
-                          env={**os.environ, "WEIR_SHARED": str(shared)})
+    return subprocess.run([ROOT / "tests" / "run", "--build", build.path, "--bin", build.path, "--c-only"],
+                          capture_output=True, text=True, env={**os.environ, "WEIR_SHARED": str(shared)})
 
 
 def last(p):

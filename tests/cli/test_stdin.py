@@ -53,7 +53,8 @@ def test_an_empty_input_means_brooks_sentences(dash, tmp_path):
 
 
 def test_a_closed_input_means_brooks_sentences():
-    p = subprocess.run(f"'{BIN}/weir' tokenize --ids <&-", shell=True, env=environment(), capture_output=True, text=True)
+    p = subprocess.run(f"'{BIN}/weir' tokenize --ids <&-", shell=True, env=environment(), capture_output=True,
+                       text=True)
     assert p.returncode == 0 and IS_BROOK in p.stderr and len(p.stdout.splitlines()) == 1000
 
 
@@ -99,7 +100,8 @@ def test_it_waits_for_a_late_end_too():
     p.stdin = None
     out, err = p.communicate(timeout=60)
     assert p.returncode == 0 and len(out.splitlines()) == 1000
-    assert err.splitlines() == ["tokenize: waiting for text on standard input", f"tokenize: standard input is empty, {IS_BROOK}"]
+    assert err.splitlines() == ["tokenize: waiting for text on standard input",
+                                f"tokenize: standard input is empty, {IS_BROOK}"]
 
 
 def test_a_short_wait_is_silent():

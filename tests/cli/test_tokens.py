@@ -7,7 +7,8 @@ import pytest
 
 from weircli import BROOK, tokens, weir
 
-TEXTS = ["Among the places of Colorado is Boulder.", "  two  spaces ", "tab\there", "naïve café 北京 🙂", "x", "<|endoftext|>"]
+TEXTS = ["Among the places of Colorado is Boulder.", "  two  spaces ", "tab\there", "naïve café 北京 🙂", "x",
+         "<|endoftext|>"]
 
 
 def detokenize(*args, **more):
@@ -19,7 +20,8 @@ def test_round_trip_and_offsets(text):
     doc, = tokens(text)
     raw = text.encode()
     ids = " ".join(map(str, doc["ids"]))
-    assert doc["bytes"] == len(raw) and len(doc["ids"]) == len(doc["pieces"]) == len(doc["offsets"]) and doc["lost_bytes"] == 0
+    assert doc["bytes"] == len(raw) and doc["lost_bytes"] == 0
+    assert len(doc["ids"]) == len(doc["pieces"]) == len(doc["offsets"])
     assert detokenize("--special", *ids.split()) == raw
     assert detokenize("--special", stdin=ids.encode()) == raw
     assert detokenize("--special", stdin=json.dumps(doc["ids"]).encode()) == raw
@@ -44,7 +46,8 @@ def test_ids_alone_are_what_detokenize_reads():
     assert re.fullmatch(rb"(\d+( \d+)*\n)+", ids)
     assert detokenize("--lines", stdin=ids) == sentences
     assert detokenize(stdin=ids) == sentences.replace(b"\n", b"")
-    assert [doc["ids"] for doc in tokens(stdin=sentences)] == [[int(x) for x in line.split()] for line in ids.splitlines()]
+    rows = [[int(x) for x in line.split()] for line in ids.splitlines()]
+    assert [doc["ids"] for doc in tokens(stdin=sentences)] == rows
 
 
 def test_table():

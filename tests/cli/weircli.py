@@ -7,6 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BIN = (ROOT / os.environ.get("WEIR_BIN", "build/bin")).resolve()
 BROOK = ROOT / "lib" / "brook"
+SHARED = Path(os.environ.get("WEIR_SHARED") or ROOT.parent / "shared")  # big models, where they are
 
 
 def environment(**changes):
@@ -21,8 +22,8 @@ class Run:
 
     def __init__(self, *args, stdin=b"", cwd=None, env=None, program="weir", **more):
         source = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
-        p = subprocess.run([str(BIN / program), *map(str, args)], cwd=cwd, env=environment(**(env or {})), stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE, timeout=300, **source, **more)
+        p = subprocess.run([str(BIN / program), *map(str, args)], cwd=cwd, env=environment(**(env or {})),
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300, **source, **more)
         self.code, self.out, self.err = p.returncode, p.stdout, p.stderr.decode()
         self.args = args
 

@@ -13,6 +13,7 @@ import transformers
 import compare
 import models
 import reference
+import weirdump
 
 torch.set_num_threads(os.cpu_count() or 1)
 transformers.logging.set_verbosity_error()
@@ -43,6 +44,7 @@ class Loaded:
         self.model = models.load(case)
         self.model64 = reference.in_float64(self.model)
         self.captures = {}
+        self.dumps = {}
 
     def reference(self, n):
         """(ids, float64 values, tolerance) of the case's sequence of n tokens."""
@@ -52,6 +54,12 @@ class Loaded:
             reference.check_float64(ref64)
             self.captures[n] = ids, ref64, compare.tolerances(ref64, reference.capture(self.model, ids))
         return self.captures[n]
+
+    def weir(self, path, n, out):
+        """weir's values for the same ids, from one of the case's files."""
+        if (path, n) not in self.dumps:
+            self.dumps[path, n] = weirdump.capture(path, models.ids_of(self.case, n), out, extra=("--ctx", max(n, 2)))
+        return self.dumps[path, n]
 
 
 @pytest.fixture(scope="session")

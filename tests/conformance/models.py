@@ -15,7 +15,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
 SMOLLM2 = SHARED / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 BROOK = ROOT / "lib" / "brook"
-DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
 @dataclass
@@ -59,14 +58,10 @@ def smollm2_case():
 
 
 def load(case):
-    """The model in fp32, weights exactly as stored; Gemma's embedding scale rounded to the type of the stored weights."""
-    m = AutoModelForCausalLM.from_pretrained(
+    """The model in fp32, weights exactly as stored (16-bit ones widened)."""
+    return AutoModelForCausalLM.from_pretrained(
         case.hf, dtype=torch.float32, attn_implementation="eager", local_files_only=True,
         **({"gguf_file": case.gguf_file} if case.gguf_file else {})).eval()
-    if m.config.model_type == "gemma2":
-        e = m.model.embed_tokens
-        e.embed_scale = e.embed_scale.to(DTYPES[case.dtype]).float()
-    return m
 
 
 def ids_of(case, n, seed=0):

@@ -300,6 +300,15 @@ def embedding_not_scaled(model):
     return attributes([model.model.embed_tokens], "embed_scale", lambda s: torch.ones_like(s))
 
 
+def embedding_scale_in_bf16(model):
+    """What Hugging Face does when it runs in bf16; weir and the reference run in fp32 and wider."""
+    if model.config.model_type != "gemma2":
+        return None
+    embed = model.model.embed_tokens
+    rounded = embed.embed_scale.to(torch.bfloat16).double()
+    return None if rounded == embed.embed_scale else attributes([embed], "embed_scale", rounded)
+
+
 def positions_from_one(model):
     pos = ROLES[model.config.model_type]["pos"]
     return weights([model.transformer.wpe.weight], lambda w: w.roll(-1, 0)) if pos else None
@@ -322,7 +331,7 @@ ALL = [
     other_activation, gate_and_up_swapped,
     scale_off_by_a_thousandth, scale_of_width, score_cap_off, logit_cap_off, window_plus_one, window_minus_one,
     windows_on_the_other_layers, no_causal_mask, kv_heads_tiled, qkv_order,
-    embedding_not_scaled, positions_from_one, parallel_and_sequential, last_norm_left_out,
+    embedding_not_scaled, embedding_scale_in_bf16, positions_from_one, parallel_and_sequential, last_norm_left_out,
 ]
 
 

@@ -55,15 +55,29 @@ def in_float64(model):
     return m
 
 
+def chain_linear(x, weight, bias=None, step=1):
+    """F.linear whose every dot product is one fp32 chain over k, as in a textbook and as in weir; step -1: from the last k to the first."""
+    rows = x.reshape(-1, x.shape[-1])
+    out = torch.zeros(rows.shape[0], weight.shape[0])
+    terms = list(zip(rows.T, weight.T.contiguous()))
+    for column, w in terms[::step]:
+        out.addr_(column, w)
+    out = out.reshape(*x.shape[:-1], -1)
+    return out if bias is None else out + bias
+
+
 class _Watch(TorchFunctionMode):
     """Sees every torch call of the model: keeps float64 from being cast down, and shows softmax and norms to the capture."""
 
-    def __init__(self, capture):
+    def __init__(self, capture, chain):
         super().__init__()
         self.capture = capture
+        self.chain = chain
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
+        if self.chain and func is F.linear:
+            return chain_linear(*args, **kwargs, step=self.chain)
         x = args[0] if args and isinstance(args[0], torch.Tensor) else None
         if x is not None and x.dtype == torch.float64:
             if func is torch.Tensor.float:
@@ -206,28 +220,32 @@ class Capture:
         head = self.model.lm_head
         self.on(head, self.keep("unembed.hook_in"), self.keep("unembed.hook_out"))
 
-    def run(self, ids):
+    def run(self, ids, chain):
         m = modeling(self.type)
         patches = [mock.patch.object(m, "eager_attention_forward", self.attention(m.eager_attention_forward))]
         if not self.roles["pos"]:
             patches.append(mock.patch.object(m, "apply_rotary_pos_emb", self.rotary(m.apply_rotary_pos_emb)))
         with contextlib.ExitStack() as stack:
+            if chain:  # many small products: threads only get in each other's way
+                stack.callback(torch.set_num_threads, torch.get_num_threads())
+                torch.set_num_threads(1)
             for p in patches:
                 stack.enter_context(p)
             stack.enter_context(torch.no_grad())
             stack.callback(lambda: [h.remove() for h in self.handles])
             self.watch()
-            stack.enter_context(_Watch(self))
+            stack.enter_context(_Watch(self, chain))
             logits = self.model(torch.tensor([list(ids)]), use_cache=False).logits
         if getattr(self.model.config, "final_logit_softcapping", None):
             self.put("hook_logits", logits[0])
         return self.values
 
 
-def capture(model, ids):
-    """{hook name: [T, ...]} in the model's precision (float32 or float64)."""
+def capture(model, ids, chain=0):
+    """{hook name: [T, ...]} in the model's precision (float32 or float64). chain: the step of chain_linear, or 0 for torch's own
+    matrix products."""
     assert model.config._attn_implementation == "eager", "load the model with attn_implementation='eager'"
-    return Capture(model.eval()).run(ids)
+    return Capture(model.eval()).run(ids, chain)
 
 
 def check_float64(values):

@@ -11,14 +11,13 @@ import models
 import mutations
 import reference
 import tiny
-import weirdump
 
 SEEN = {}  # mistake: the models that it was tried on
 
 
 def test_each_mistake_is_caught(loaded, tmp_path):
     ids, ref64, tol = loaded.reference(13)
-    got = weirdump.capture(loaded.case.paths[0], ids, tmp_path / "x.h5", extra=("--ctx", 13))
+    got = loaded.weir(loaded.case.paths[0], 13, tmp_path / "x.h5")
     assert not compare.compare(got, ref64, tol)[0], "weir must agree with the true reference first"
     missed = []
     for name, mistake in mutations.mutations_of(loaded.model64).items():

@@ -97,15 +97,14 @@ def test_names(loaded, bridge):
 
 def test_points_are_what_is_recorded(loaded, tmp_path):
     """--list-hooks tells the truth: every point listed can be recorded, and nothing else is."""
-    ids, _, _ = loaded.reference(13)
-    got = weirdump.capture(loaded.case.paths[0], ids, tmp_path / "x.h5", extra=("--ctx", 13))
+    got = loaded.weir(loaded.case.paths[0], 13, tmp_path / "x.h5")
     assert set(got) == set(weirdump.points(loaded.case.paths[0]))
 
 
 def test_values(loaded, bridge, tmp_path):
     """TransformerLens's own values for weir's names, and for its other names of the same tensors."""
-    ids, ref64, tol = loaded.reference(13)
-    got = weirdump.capture(loaded.case.paths[0], ids, tmp_path / "x.h5", extra=("--ctx", 13))
+    ids, _, tol = loaded.reference(13)
+    got = loaded.weir(loaded.case.paths[0], 13, tmp_path / "x.h5")
     with torch.no_grad():
         _, cache = bridge.run_with_cache(torch.tensor([ids]))
     compared = 0

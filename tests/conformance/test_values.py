@@ -29,9 +29,9 @@ def test_every_hook(loaded, tmp_path):
     """T = 1, odd, and the whole context, from each file layout."""
     case = loaded.case
     for n in models.lengths(case):
-        ids, ref64, tol = loaded.reference(n)
+        _, ref64, tol = loaded.reference(n)
         for path in case.paths:
-            check(weirdump.capture(path, ids, tmp_path / "x.h5", extra=("--ctx", max(n, 2))), ref64, tol)
+            check(loaded.weir(path, n, tmp_path / "x.h5"), ref64, tol)
 
 
 def test_context_from_the_model(loaded, tmp_path):
@@ -79,6 +79,15 @@ def test_logprobs_on_brook(tmp_path):
     assert np.abs(got[1:] - want).max() <= 8e-6 * np.abs(logits).max()
 
 
+def deep_tolerances(model, ids, ref64):
+    """A deep model amplifies rounding: where a token's stream grows a hundredfold in one layer, an error of 1e-6 becomes 1e-5. What fp32
+    errs there is set by the order in which dot products are added: over 1,536 terms torch's BLAS, which adds in blocks, errs 3
+    to 5 times less than the one chain that contract section 1 asks for, and Hugging Face's own code with chains in place of
+    that BLAS would fail the bound where weir fails it. So its fp32 error here is the largest of three runs: torch's BLAS, chains in
+    ascending k, chains in descending k."""
+    return compare.tolerances(ref64, *(reference.capture(model, ids, chain) for chain in (0, 1, -1)))
+
+
 def test_smollm2(smollm2, smollm2_model, tmp_path):
     """A real model of 135M parameters from its Q4_1 file: 30 layers, every hook."""
     model64 = reference.in_float64(smollm2_model)
@@ -86,7 +95,7 @@ def test_smollm2(smollm2, smollm2_model, tmp_path):
         ids = models.ids_of(smollm2, n)
         ref64 = reference.capture(model64, ids)
         reference.check_float64(ref64)
-        tol = compare.tolerances(ref64, reference.capture(smollm2_model, ids))
+        tol = deep_tolerances(smollm2_model, ids, ref64)
         got = weirdump.capture(smollm2.paths[0], ids, tmp_path / "x.h5", extra=("--ctx", max(n, 2)))
         check(got, ref64, tol)
 

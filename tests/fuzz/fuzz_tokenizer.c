@@ -80,6 +80,11 @@ static unsigned char *read_file(const char *path, size_t *n)
     return bytes;
 }
 
+enum { MAX_SEEDS = 256 };
+static char seed[MAX_SEEDS][512];
+static int n_seeds;
+
+/* Tries a file, or all files of a directory, and keeps their names. */
 static void replay(const char *path)
 {
     DIR *dir = opendir(path);
@@ -87,13 +92,15 @@ static void replay(const char *path)
     if (!dir) {
         const unsigned char *bytes = read_file(path, &n);
         LLVMFuzzerTestOneInput(bytes, n);
+        if (n_seeds < MAX_SEEDS)
+            snprintf(seed[n_seeds++], sizeof seed[0], "%s", path);
         return;
     }
     for (struct dirent *e; (e = readdir(dir));) {
-        char name[1024];
-        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
-        if (e->d_name[0] != '.')
-            replay(name);
+        char name[512];
+        if (e->d_name[0] == '.' || snprintf(name, sizeof name, "%s/%s", path, e->d_name) >= (int)sizeof name)
+            continue;
+        replay(name);
     }
     closedir(dir);
 }
@@ -138,6 +145,7 @@ static void change(unsigned char *p, size_t *n)
 int main(int argc, char **argv)
 {
     long runs = 0;
+    replay("tests/data/tokenizers/tiny");
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "-runs=", 6) == 0)
             runs = strtol(argv[i] + 6, NULL, 10);
@@ -145,10 +153,8 @@ int main(int argc, char **argv)
             replay(argv[i]);
     }
     for (long r = 0; r < runs; r++) {
-        char path[128];
         size_t n;
-        snprintf(path, sizeof path, "tests/data/tokenizers/tiny/%02ld.json", r % 24);
-        unsigned char *bytes = read_file(path, &n);
+        unsigned char *bytes = read_file(seed[r % n_seeds], &n);
         change(bytes, &n);
         LLVMFuzzerTestOneInput(bytes, n);
     }

@@ -263,6 +263,42 @@ static void views_that_do_not_fit(void **state)
     assert_int_equal(try_view(&t, (weir_wview){.n = 1, .k = 31, .stride = 32}, &err), WEIR_E_SHAPE);
 }
 
+/* Panels in a pool: pieces that do not overlap, large ones too; the same results. */
+static void panels_in_a_pool(void **state)
+{
+    (void)state;
+    enum { COUNT = 40, K = 700 };
+    weir_panel_pool *pool;
+    weir_panels *p[COUNT];
+    float *w = malloc(COUNT * 100 * K * sizeof *w), x[K], got[100], want[100];
+    assert_int_equal(weir_panel_pool_new(&pool, NULL), WEIR_OK);
+    fill(w, COUNT * 100 * K, 0);
+    fill(x, K, 0);
+    const weir_tensor t = {.name = "w", .dtype = WEIR_F32, .rank = 2, .data = w, .bytes = COUNT * 100 * K * sizeof *w};
+    for (int i = 0; i < COUNT; i++) {
+        const weir_wview v = {.t = &t, .n = 60 + i, .k = K, .stride = K, .first = 100 * i, .pool = pool};
+        assert_int_equal(weir_panels_new(&p[i], &v, 2, NULL), WEIR_OK);
+        assert_true(weir_panels_bytes(p[i]) > (60 + i) * K * 4);
+    }
+    void *scratch = weir_alloc_aligned(weir_gemm_scratch(1, K, 1));
+    for (int i = 0; i < COUNT; i++) {
+        for (int n = 0; n < 60 + i; n++) {
+            want[n] = 0;
+            for (int k = 0; k < K; k++)
+                want[n] = fmaf(x[k], w[(100 * i + n) * K + k], want[n]);
+        }
+        const weir_gemm g = {.m = 1, .x = x, .ldx = K, .kn = K, .n_out = 1, .out = {{p[i], NULL, got, 100}}, .scratch = scratch};
+        weir_gemm_run(table[tables - 1], 1, &g);
+        SAME(got, want, 60 + i, "panels %d of a pool", i);
+    }
+    for (int i = 0; i < COUNT; i++)
+        weir_panels_free(p[i]);
+    weir_panel_pool_free(pool);
+    weir_panel_pool_free(NULL);
+    weir_free_aligned(scratch);
+    free(w);
+}
+
 static void choice_of_tables(void **state)
 {
     (void)state;
@@ -289,7 +325,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(odd_sizes),       cmocka_unit_test(several_blocks_of_k),   cmocka_unit_test(trouble_in_numbers),
         cmocka_unit_test(several_outputs), cmocka_unit_test(accuracy),              cmocka_unit_test(views_that_do_not_fit),
-        cmocka_unit_test(choice_of_tables), CHECK_TESTS,
+        cmocka_unit_test(panels_in_a_pool), cmocka_unit_test(choice_of_tables), CHECK_TESTS,
     };
     return cmocka_run_group_tests(tests, find_tables, NULL);
 }

@@ -46,7 +46,7 @@ int __wrap_posix_memalign(void **p, size_t align, size_t n)
     return allowed() ? __real_posix_memalign(p, align, n) : 12;
 }
 
-static char dir[256], path[512];
+static char path[512];
 static fx_pass pass; /* made once, outside the count */
 static float values[FX_CTX * FX_H * FX_C];
 
@@ -151,21 +151,17 @@ static void reading(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
     fx_pass_make(&pass, 0, FX_CTX, 0, 0);
-    if (!fx_dir(dir))
+    if (scratch_make(state))
         return -1;
-    fx_path(path, dir, "oom.h5");
+    fx_path(path, "oom.h5");
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    char cmd[300];
-    (void)state;
     fx_pass_free(&pass);
-    snprintf(cmd, sizeof cmd, "rm -rf '%s'", dir);
-    return system(cmd);
+    return scratch_remove(state);
 }
 
 int main(void)

@@ -10,6 +10,7 @@
 #include <weir/record.h>
 
 #include "record/source.h"
+#include "support/scratch.h"
 
 enum { FX_C = 100, FX_F = 200, FX_H = 3, FX_D = 16, FX_CTX = 40, FX_POINTS = 8 };
 
@@ -132,17 +133,10 @@ static inline weir_status fx_tokens(weir_dump *d, const fx_pass *p, int64_t doc,
     return WEIR_OK;
 }
 
-/* A directory of the test's own, below $TMPDIR or /tmp. */
-static inline char *fx_dir(char buf[256])
+/* NAME in the test's own directory (support/scratch.h). */
+static inline const char *fx_path(char buf[512], const char *name)
 {
-    const char *base = getenv("TMPDIR");
-    snprintf(buf, 256, "%s/weir-record-XXXXXX", base ? base : "/tmp");
-    return mkdtemp(buf);
-}
-
-static inline const char *fx_path(char buf[512], const char *dir, const char *name)
-{
-    snprintf(buf, 512, "%s/%s", dir, name);
+    snprintf(buf, 512, "%s/%s", scratch_root, name);
     return buf;
 }
 

@@ -90,6 +90,17 @@ static inline void kit_same(const float *a, const float *b, int64_t n, const cha
                  (double)b[i]);
 }
 
+/* a + b is sum, to the bit. */
+static inline void kit_sum(const float *a, const float *b, const float *sum, int64_t n, const char *what)
+{
+    float *s = malloc((size_t)n * sizeof *s);
+    assert_non_null(s);
+    for (int64_t i = 0; i < n; i++)
+        s[i] = a[i] + b[i];
+    kit_same(s, sum, n, what);
+    free(s);
+}
+
 /* --- a hook that copies what it hears in the last pass, and can write */
 typedef struct kit_tap {
     const weir_point *point;

@@ -110,13 +110,42 @@ static void test_list(void **state)
     }
 }
 
+/* hooks/README.md has a row for every point, in firing order. */
+static void test_readme(void **state)
+{
+    static char text[1 << 15];
+    FILE *f = fopen("hooks/README.md", "rb");
+    (void)state;
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    for (int k = 0; k < KIT_MODELS; k++) {
+        weir_model *m = kit_open(kit_models[k]);
+        const weir_point *p;
+        const char *from = strstr(text, "## The points");
+        int64_t n = weir_model_points(m, &p);
+        assert_non_null(from);
+        for (int64_t i = 0; i < n; i++) {
+            char row[128];
+            if (p[i].layer > 0)
+                continue;
+            snprintf(row, sizeof row, p[i].layer < 0 ? "| `%s` " : "| `blocks.L.%s` ",
+                     p[i].name + (p[i].layer < 0 ? 0 : 9));
+            from = strstr(from, row);
+            if (!from)
+                fail_msg("no row \"%s\" in its place", row);
+            const char *shape = strstr(from, p[i].letters);
+            assert_true(shape && shape < strchr(from, '\n'));
+        }
+        weir_model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gpt2),
-        cmocka_unit_test(test_llama),
-        cmocka_unit_test(test_parallel_and_sandwich),
-        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_gpt2), cmocka_unit_test(test_llama),  cmocka_unit_test(test_parallel_and_sandwich),
+        cmocka_unit_test(test_list), cmocka_unit_test(test_readme),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,22 +12,6 @@
 
 #include "record_fixture.h"
 
-static char dir[256];
-
-static int make_dir(void **state)
-{
-    (void)state;
-    return fx_dir(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-    char cmd[300];
-    (void)state;
-    snprintf(cmd, sizeof cmd, "rm -rf '%s'", dir);
-    return system(cmd);
-}
-
 static bool exists(const char *path)
 {
     struct stat st;
@@ -110,7 +94,7 @@ static void round_trip(int level, int threads, int passes, int64_t len)
     weir_dump_options_init(&o);
     o.compress = level;
     o.threads = threads;
-    unlink(fx_path(path, dir, "trip.h5"));
+    unlink(fx_path(path, "trip.h5"));
     weir_dump *d = create(path, &o, 0, FX_POINTS);
     for (int i = 0; i < passes; i++) {
         add_doc(d);
@@ -160,7 +144,7 @@ static void threads_do_not_show(void **state)
         weir_dump_summary s;
         weir_dump_options_init(&o);
         o.threads = t + 1;
-        weir_dump *d = create(fx_path(path, dir, "threads.h5"), &o, 7, 1);
+        weir_dump *d = create(fx_path(path, "threads.h5"), &o, 7, 1);
         for (int i = 0; i < 40; i++) {
             add_doc(d);
             add_pass(d, i * 30, 30, i, 0, 7, 1);
@@ -181,7 +165,7 @@ static void only_kept_rows_are_written(void **state)
     float row[FX_C];
     int32_t ids[20];
     weir_dump_options_init(&o);
-    weir_dump *d = create(fx_path(path, dir, "keep.h5"), &o, 0, 2);
+    weir_dump *d = create(fx_path(path, "keep.h5"), &o, 0, 2);
     add_doc(d);
     add_pass(d, 0, 20, 0, 4, 0, 2);
     assert_int_equal(weir_dump_commit(d, NULL, NULL), WEIR_OK);
@@ -208,7 +192,7 @@ static void units_are_chosen(void **state)
     weir_err err = {0};
     float row[4];
     weir_dump_options_init(&o);
-    weir_dump *d = create(fx_path(path, dir, "units.h5"), &o, 0, 0);
+    weir_dump *d = create(fx_path(path, "units.h5"), &o, 0, 0);
     assert_int_equal(weir_dump_add_point(d, &fx_point[7], units, 4, &err), WEIR_OK);
     assert_int_equal(weir_dump_add_point(d, &fx_point[4], keys, 3, &err), WEIR_OK);
     add_doc(d);
@@ -243,13 +227,13 @@ static void a_hook_that_never_fired_is_named(void **state)
     weir_err err = {0};
     weir_dump_reader *r = NULL;
     weir_dump_options_init(&o);
-    weir_dump *d = create(fx_path(path, dir, "silent.h5"), &o, 0, 2);
+    weir_dump *d = create(fx_path(path, "silent.h5"), &o, 0, 2);
     add_doc(d);
     add_pass(d, 0, 5, 0, 0, 0, 1);
     assert_int_equal(weir_dump_commit(d, NULL, &err), WEIR_E_HOOK);
     assert_non_null(strstr(err.msg, "blocks.0.hook_resid_pre never fired"));
     assert_false(exists(path));
-    assert_true(exists(fx_path(part, dir, "silent.h5.part"))); /* readable, and not complete */
+    assert_true(exists(fx_path(part, "silent.h5.part"))); /* readable, and not complete */
     memset(&err, 0, sizeof err);
     assert_int_equal(weir_dump_open(&r, part, &err), WEIR_OK);
     assert_string_equal(weir_dump_attr(r, "complete"), "0");
@@ -266,7 +250,7 @@ static void rows_that_do_not_match_are_refused(void **state)
     weir_dump_options o;
     weir_err err = {0};
     weir_dump_options_init(&o);
-    weir_dump *d = create(fx_path(path, dir, "rows.h5"), &o, 0, 1);
+    weir_dump *d = create(fx_path(path, "rows.h5"), &o, 0, 1);
     add_doc(d);
     add_pass(d, 0, 5, 0, 0, 0, 1);
     add_pass(d, 5, 2, 0, 0, 0, 0); /* tokens without values */
@@ -285,7 +269,7 @@ static void documents_stand_in_order(void **state)
     weir_dump_options_init(&o);
     o.force = true;
     for (int wrong = 0; wrong < 3; wrong++) {
-        weir_dump *d = create(fx_path(path, dir, "docs.h5"), &o, 0, 0);
+        weir_dump *d = create(fx_path(path, "docs.h5"), &o, 0, 0);
         for (int i = 0; i < 4; i++)
             add_doc(d);
         fx_pass_make(&pass, 0, 6, 0, 0);
@@ -311,7 +295,7 @@ static void fields_of_other_types_are_counted(void **state)
     weir_dump_options o;
     weir_dump_summary s;
     weir_dump_options_init(&o);
-    weir_dump *d = create(fx_path(path, dir, "fields.h5"), &o, 0, 0);
+    weir_dump *d = create(fx_path(path, "fields.h5"), &o, 0, 0);
     weir_field first[] = {{.name = {"n", 1}, .type = WEIR_FIELD_INT, .i = 5},
                           {.name = {"x", 1}, .type = WEIR_FIELD_FLOAT, .f = 0.5},
                           {.name = {"a/b", 3}, .type = WEIR_FIELD_STRING, .str = {"one", 3}},
@@ -356,8 +340,8 @@ static void only_our_files_are_replaced(void **state)
     (void)state;
     char path[512], part[512], sub[512];
     weir_err err;
-    fx_path(path, dir, "name.h5");
-    fx_path(part, dir, "name.h5.part");
+    fx_path(path, "name.h5");
+    fx_path(part, "name.h5.part");
     write_text(path, "precious\n");
     assert_int_equal(try_create(path, true, &err), WEIR_E_ARG); /* force does not help */
     assert_non_null(strstr(err.msg, "not replaced"));
@@ -372,10 +356,10 @@ static void only_our_files_are_replaced(void **state)
     assert_true(exists(part));
     assert_int_equal(try_create(path, true, &err), WEIR_OK);
     assert_false(exists(part));
-    fx_path(sub, dir, "missing/name.h5");
+    fx_path(sub, "missing/name.h5");
     assert_int_equal(try_create(sub, false, &err), WEIR_E_IO);
     assert_non_null(strstr(err.msg, "No such file or directory"));
-    assert_int_equal(try_create(dir, false, &err), WEIR_E_ARG);
+    assert_int_equal(try_create(scratch_root, false, &err), WEIR_E_ARG);
 }
 
 static void abort_keeps_or_removes(void **state)
@@ -385,9 +369,9 @@ static void abort_keeps_or_removes(void **state)
     weir_dump_options o;
     weir_dump_reader *r = NULL;
     weir_dump_options_init(&o);
-    fx_path(part, dir, "abort.h5.part");
+    fx_path(part, "abort.h5.part");
     for (int keep = 0; keep < 2; keep++) {
-        weir_dump *d = create(fx_path(path, dir, "abort.h5"), &o, 0, 1);
+        weir_dump *d = create(fx_path(path, "abort.h5"), &o, 0, 1);
         add_doc(d);
         add_pass(d, 0, 7, 0, 0, 0, 1);
         weir_dump_abort(d, keep);
@@ -412,7 +396,7 @@ static void passes_alone_suffice(void **state)
     fx_pass pass;
     weir_dump_options_init(&o);
     o.from_passes = true;
-    weir_dump *d = create(fx_path(path, dir, "passes.h5"), &o, 1, 1);
+    weir_dump *d = create(fx_path(path, "passes.h5"), &o, 1, 1);
     for (int i = 0; i < 3; i++) {
         fx_pass_make(&pass, i * 8, 8, i == 2 ? 7 : 4, 0); /* tags 4, 4, 7: two documents */
         assert_int_equal(weir_dump_pass(d, &pass.rows, &err), WEIR_OK);
@@ -445,7 +429,7 @@ static void shapes_are_checked(void **state)
     weir_err err = {0};
     fx_pass pass;
     weir_dump_options_init(&o);
-    weir_dump *d = create(fx_path(path, dir, "shape.h5"), &o, 4, 1);
+    weir_dump *d = create(fx_path(path, "shape.h5"), &o, 4, 1);
     fx_pass_make(&pass, 0, FX_CTX + 1, 0, 0);
     weir_value v = fx_fill(&pass, 4, 0);
     assert_int_equal(weir_dump_value(d, &v, &err), WEIR_E_SHAPE);
@@ -473,7 +457,7 @@ static void attributes_are_text(void **state)
     o.command_line = "trace --layer 6 'caf\xc3\xa9'";
     o.kernel = "ref";
     o.run_threads = 2;
-    assert_int_equal(weir_dump_commit(create(fx_path(path, dir, "attr.h5"), &o, 0, 1), NULL, NULL), WEIR_OK);
+    assert_int_equal(weir_dump_commit(create(fx_path(path, "attr.h5"), &o, 0, 1), NULL, NULL), WEIR_OK);
     assert_int_equal(weir_dump_open(&r, path, NULL), WEIR_OK);
     static const char *const want[][2] = {
         {"format", "weir-dump"},
@@ -541,8 +525,8 @@ static void a_full_disk_is_one_clear_line(void **state)
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     for (int level = 0; level < 2; level++) {
         char cmd[1200], path[512], got[2048];
-        fx_path(path, dir, "full.h5");
-        snprintf(cmd, sizeof cmd, "/proc/%d/exe full '%s' %d 2>'%s/talk'", (int)getpid(), path, level, dir);
+        fx_path(path, "full.h5");
+        snprintf(cmd, sizeof cmd, "/proc/%d/exe full '%s' %d 2>'%s/talk'", (int)getpid(), path, level, scratch_root);
         FILE *child = popen(cmd, "r");
         assert_non_null(child);
         got[fread(got, 1, sizeof got - 1, child)] = '\0';
@@ -551,9 +535,9 @@ static void a_full_disk_is_one_clear_line(void **state)
         assert_non_null(strstr(got, "File too large"));
         assert_non_null(strstr(got, "full.h5"));
         assert_false(exists(path));
-        assert_false(exists(fx_path(path, dir, "full.h5.part")));
+        assert_false(exists(fx_path(path, "full.h5.part")));
         struct stat st;
-        assert_int_equal(stat(fx_path(path, dir, "talk"), &st), 0);
+        assert_int_equal(stat(fx_path(path, "talk"), &st), 0);
         assert_int_equal(st.st_size, 0); /* nothing on standard error */
     }
     unsetenv("ASAN_OPTIONS");
@@ -569,7 +553,7 @@ static void levels_are_checked(void **state)
     weir_dump_header h = fx_header();
     weir_dump_options_init(&o);
     o.compress = 10;
-    assert_int_equal(weir_dump_new(&d, fx_path(path, dir, "level.h5"), &h, &o, &err), WEIR_E_ARG);
+    assert_int_equal(weir_dump_new(&d, fx_path(path, "level.h5"), &h, &o, &err), WEIR_E_ARG);
     assert_non_null(strstr(err.msg, "not in 0..9"));
 }
 
@@ -594,5 +578,5 @@ int main(int argc, char **argv)
     };
     if (argc == 4 && !strcmp(argv[1], "full"))
         return full_disk(argv[2], atoi(argv[3]));
-    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

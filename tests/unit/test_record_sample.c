@@ -53,10 +53,11 @@ static weir_status write_sample(const char *dir, weir_err *err)
     weir_dump *d = NULL;
     weir_dump_options o;
     weir_dump_header h = fx_header();
+    snprintf(path, sizeof path, "%s/sample.h5", dir);
     weir_dump_options_init(&o);
     o.logprob = true;
     o.command_line = "trace --layer 0 caf\xc3\xa9";
-    weir_status st = weir_dump_new(&d, fx_path(path, dir, "sample.h5"), &h, &o, err);
+    weir_status st = weir_dump_new(&d, path, &h, &o, err);
     for (int p = 0; p < FX_POINTS && !st; p++) {
         bool some = fx_point[p].site == WEIR_SITE_MLP_POST;
         st = weir_dump_add_point(d, &fx_point[p], some ? units : NULL, some ? 2 : -1, err);
@@ -101,17 +102,13 @@ static weir_status read_all(const char *path, FILE *out, weir_err *err)
 static void sample_is_written_and_read(void **state)
 {
     (void)state;
-    char dir[256], path[512], cmd[300];
     weir_err err = {0};
-    assert_non_null(fx_dir(dir));
-    assert_int_equal(write_sample(dir, &err), WEIR_OK);
+    assert_int_equal(write_sample(scratch_root, &err), WEIR_OK);
     FILE *sink = fopen("/dev/null", "w");
-    assert_int_equal(read_all(fx_path(path, dir, "sample.h5"), sink, &err), WEIR_OK);
-    assert_int_equal(read_all(fx_path(path, dir, "absent.h5"), sink, &err), WEIR_E_IO);
+    assert_int_equal(read_all(scratch("sample.h5"), sink, &err), WEIR_OK);
+    assert_int_equal(read_all(scratch("absent.h5"), sink, &err), WEIR_E_IO);
     assert_non_null(strstr(err.msg, "No such file"));
     fclose(sink);
-    snprintf(cmd, sizeof cmd, "rm -rf '%s'", dir);
-    assert_int_equal(system(cmd), 0);
 }
 
 int main(int argc, char **argv)
@@ -120,7 +117,7 @@ int main(int argc, char **argv)
     char line[1024];
     weir_err err = {0};
     if (argc == 1)
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
     weir_status st = argc != 3                   ? WEIR_E_ARG
                      : !strcmp(argv[1], "write") ? write_sample(argv[2], &err)
                                                  : read_all(argv[2], stdout, &err);

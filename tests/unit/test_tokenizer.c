@@ -3,6 +3,7 @@
 #include "tokenizer_kit.h"
 
 #include "base/utf8.h"
+#include "tokenizer/whole.h"
 
 /* Bytes of the longest part of p[0, n) that begins a character and is not one: what one U+FFFD stands for. */
 static size_t broken_part(const char *p, size_t n)
@@ -292,6 +293,51 @@ static void test_long_piece(void **state)
     free(text);
 }
 
+/* Every short token of the vocabulary: the quick answer to "is it whole?" is what merging gives. */
+static void check_whole(const char *path)
+{
+    weir_tokenizer *t = tk_open(path);
+    weir_tok_tree *tree;
+    weir_tok_symbols s = {0};
+    int32_t whole_tokens = 0;
+    assert_int_equal(weir_tok_tree_new(&tree, t), WEIR_OK);
+    for (int32_t id = 0; id < t->vocab.n; id++) {
+        weir_str piece = t->vocab.piece[id];
+        uint8_t bytes[WEIR_TOK_WORD_MAX * 2 + 1];
+        int64_t n = piece.n <= WEIR_TOK_WORD_MAX ? (int64_t)piece.n : -1;
+        if (n > 0 && t->kind == WEIR_TOK_BYTES)
+            n = weir_tok_spelled(piece, bytes);
+        else if (n > 0)
+            memcpy(bytes, piece.p, piece.n);
+        if (n <= 0 || !(t->vocab.flags[id] & WEIR_ID_MODEL) || t->ignore_merges)
+            continue;
+        weir_tok_view v = {bytes, NULL, (size_t)n, 0};
+        weir_tok_loss loss = {0};
+        bool whole;
+        assert_int_equal(weir_tok_bpe(t, &v, 0, (size_t)n, &s, &loss), WEIR_OK);
+        assert_int_equal(weir_tok_is_whole(tree, id, (weir_str){(char *)bytes, (size_t)n}, &whole), WEIR_OK);
+        if (whole != (s.n == 1 && s.id[0] == id && !loss.bytes))
+            fail_msg("%s: token %d \"%.*s\"", path, id, (int)piece.n, piece.p);
+        whole_tokens += whole;
+    }
+    assert_true(t->ignore_merges || (whole_tokens > 5 && whole_tokens < t->vocab.n));
+    weir_tok_symbols_free(&s);
+    weir_tok_tree_free(tree);
+    weir_tokenizer_free(t);
+}
+
+static void test_whole_tokens(void **state)
+{
+    (void)state;
+    check_whole("tests/data/tokenizers/gpt2");
+    check_whole("lib/brook/tokenizer.json");
+    for (int i = 0; i < 24; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "tests/data/tokenizers/tiny/%02d.json", i);
+        check_whole(path);
+    }
+}
+
 /* The comparisons above must be able to fail. */
 static void test_comparisons_fail(void **state)
 {
@@ -320,12 +366,19 @@ static void test_comparisons_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_brook),       cmocka_unit_test(test_gpt2),
-        cmocka_unit_test(test_mistral),     cmocka_unit_test(test_qwen3),
-        cmocka_unit_test(test_smollm2),     cmocka_unit_test(test_tiny),
-        cmocka_unit_test(test_gpt2_golden), cmocka_unit_test(test_others_golden),
-        cmocka_unit_test(test_any_bytes),   cmocka_unit_test(test_bytes_and_pieces),
-        cmocka_unit_test(test_long_piece),  cmocka_unit_test(test_comparisons_fail),
+        cmocka_unit_test(test_brook),
+        cmocka_unit_test(test_gpt2),
+        cmocka_unit_test(test_mistral),
+        cmocka_unit_test(test_qwen3),
+        cmocka_unit_test(test_smollm2),
+        cmocka_unit_test(test_tiny),
+        cmocka_unit_test(test_gpt2_golden),
+        cmocka_unit_test(test_others_golden),
+        cmocka_unit_test(test_any_bytes),
+        cmocka_unit_test(test_bytes_and_pieces),
+        cmocka_unit_test(test_long_piece),
+        cmocka_unit_test(test_whole_tokens),
+        cmocka_unit_test(test_comparisons_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

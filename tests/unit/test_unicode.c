@@ -84,6 +84,7 @@ static void test_nfc(void **state)
     assert_true(nfc_is("xe\u0301y", "x\u00e9y", (const uint32_t[]){0, 1, 4, 4, 5}));
     assert_true(nfc_is("\u00e9", "\u00e9", (const uint32_t[]){0, 1, 2}));
     assert_true(nfc_is("\u212b", "\u00c5", (const uint32_t[]){0, 3, 3}));
+    assert_true(nfc_is("\u0344\u0711", "\u0711\u0308\u0301", (const uint32_t[]){0, 0, 0, 0, 0, 4, 4})); /* moved */
     assert_true(nfc_is("\u0344", "\u0308\u0301", NULL));        /* excluded from composition */
     assert_true(nfc_is("\u0958", "\u0915\u093c", NULL));        /* the same */
     assert_true(nfc_is("a\u0301\u0323", "\u1ea1\u0301", NULL)); /* reordered, then joined */

@@ -13,14 +13,15 @@ static const weir_opt model_opts[] = {
 const weir_opt_group weir_opts_model = {"Model", model_opts, sizeof model_opts / sizeof *model_opts};
 
 static const weir_opt run_opts[] = {
-    {"threads", 't', NULL, WEIR_OPT_INT, "N", 0, 4096, "0", "threads; 0: all processors. The results do not depend on it",
-     offsetof(weir_run_args, threads)},
+    {"threads", 't', NULL, WEIR_OPT_INT, "N", 0, 4096, "0",
+     "threads; 0: all processors. The results do not depend on it", offsetof(weir_run_args, threads)},
     {"kernel", 0, NULL, WEIR_OPT_CHOICE, KERNELS, 0, 0, "best", "instruction set. The results do not depend on it",
      offsetof(weir_run_args, kernel)},
-    {"memory", 0, NULL, WEIR_OPT_BYTES, "BYTES", 1, 0, NULL, "refuse to run when the plan needs more than this; K, M or G may follow",
-     offsetof(weir_run_args, memory)},
+    {"memory", 0, NULL, WEIR_OPT_BYTES, "BYTES", 1, 0, NULL,
+     "refuse to run when the plan needs more than this; K, M or G may follow", offsetof(weir_run_args, memory)},
     {"batch", 0, NULL, WEIR_OPT_INT, "ROWS", 1, 1 << 20, "512",
-     "rows of one forward pass. More need more memory; the results do not depend on it", offsetof(weir_run_args, batch)},
+     "rows of one forward pass. More need more memory; the results do not depend on it",
+     offsetof(weir_run_args, batch)},
 };
 const weir_opt_group weir_opts_run = {"Running", run_opts, sizeof run_opts / sizeof *run_opts};
 
@@ -28,10 +29,11 @@ static const weir_opt text_opts[] = {
     {"file", 'f', NULL, WEIR_OPT_LIST, "PATH", 0, 0, NULL, "read text or JSONL, .gz or not; - is standard input",
      offsetof(weir_text_args, files)},
     {"docs", 0, NULL, WEIR_OPT_STR, "line|blank|file|SEP", 0, 0, "line",
-     "what a document of a text is: a line, a block between blank lines, a file, or what stands between lines equal to SEP",
+     "what a document of a text is: a line, a block between blank lines, a file, or what stands between lines equal to "
+     "SEP",
      offsetof(weir_text_args, docs)},
-    {"jsonl", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "records are JSON, whatever the file's name (implied by --field)",
-     offsetof(weir_text_args, jsonl)},
+    {"jsonl", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
+     "records are JSON, whatever the file's name (implied by --field)", offsetof(weir_text_args, jsonl)},
     {"field", 0, NULL, WEIR_OPT_STR, "NAME", 0, 0, NULL,
      "JSONL: the field that holds the text (without it \"text\", with --ids \"ids\"); other scalar fields are kept",
      offsetof(weir_text_args, field)},
@@ -46,20 +48,23 @@ static const weir_opt row_opts[] = {
      "tokens of a window, BOS counted; without it the model's context. Longer documents are run window by window",
      offsetof(weir_row_args, ctx)},
     {"stride", 0, NULL, WEIR_OPT_INT, "S", 1, 0, NULL,
-     "tokens of text from one window to the next; without it windows do not overlap. Tokens that only give context are not "
-     "recorded again",
+     "tokens of text from one window to the next; without it windows do not overlap. Tokens that only give context are "
+     "not recorded again",
      offsetof(weir_row_args, stride)},
-    {"max-tokens", 0, NULL, WEIR_OPT_INT, "N", 1, 0, NULL, "stop after N tokens, BOS counted", offsetof(weir_row_args, max_tokens)},
+    {"max-tokens", 0, NULL, WEIR_OPT_INT, "N", 1, 0, NULL, "stop after N tokens, BOS counted",
+     offsetof(weir_row_args, max_tokens)},
     {"positions", 0, NULL, WEIR_OPT_STR, "WHICH", 0, 0, "all",
-     "rows to keep of each document: all, last, -4:, 0:8, 3, or @FIELD of JSONL: a span [begin, end) in bytes of the text, a list "
-     "of spans, or a string that the text holds once",
+     "rows to keep of each document: all, last, -4:, 0:8, 3, or @FIELD of JSONL: a span [begin, end) in bytes of the "
+     "text, a list of spans, or a string that the text holds once",
      offsetof(weir_row_args, positions)},
 };
 const weir_opt_group weir_opts_rows = {"Tokens and rows", row_opts, sizeof row_opts / sizeof *row_opts};
 
 static const weir_opt out_opts[] = {
-    {"json", 'j', NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "results as JSON on standard output", offsetof(weir_out_args, json)},
-    {"quiet", 'q', NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "no remarks and no progress, only errors", offsetof(weir_out_args, quiet)},
+    {"json", 'j', NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "results as JSON on standard output",
+     offsetof(weir_out_args, json)},
+    {"quiet", 'q', NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "no remarks and no progress, only errors",
+     offsetof(weir_out_args, quiet)},
 };
 const weir_opt_group weir_opts_out = {"Output", out_opts, sizeof out_opts / sizeof *out_opts};
 

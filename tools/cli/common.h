@@ -1,4 +1,5 @@
-/* cli/common.h: groups of options that tools share, and the structs of their values. A tool includes those that make sense in it. */
+/* cli/common.h: groups of options that tools share, and the structs of their values. A tool includes those that make
+ * sense in it. */
 #ifndef WEIR_CLI_COMMON_H
 #define WEIR_CLI_COMMON_H
 

@@ -7,16 +7,16 @@
 
 /* The document that is being cut. Row r of it is token r - bos of the text; row 0 is BOS if there is one. */
 typedef struct feed_doc {
-    bool open, begun;   /* begun: its entry stands in a batch */
+    bool open, begun; /* begun: its entry stands in a batch */
     weir_batch_doc entry;
-    weir_tokens t;      /* the text's tokens: a view of what weir_feed owns */
-    uint8_t *keep;      /* [len] rows that --positions asks for */
+    weir_tokens t; /* the text's tokens: a view of what weir_feed owns */
+    uint8_t *keep; /* [len] rows that --positions asks for */
     int64_t keep_cap;
-    int64_t bos, len;   /* rows of BOS (0 or 1); rows in all */
-    int64_t start;      /* first token of text of the window */
-    int64_t done;       /* rows of earlier windows: they are not recorded again */
-    int64_t piece;      /* rows of the window that earlier batches took */
-    double share[2];    /* of the input consumed before it was read, and after */
+    int64_t bos, len; /* rows of BOS (0 or 1); rows in all */
+    int64_t start;    /* first token of text of the window */
+    int64_t done;     /* rows of earlier windows: they are not recorded again */
+    int64_t piece;    /* rows of the window that earlier batches took */
+    double share[2];  /* of the input consumed before it was read, and after */
 } feed_doc;
 
 struct weir_feed {
@@ -28,7 +28,7 @@ struct weir_feed {
     int32_t bos_id;
     int64_t room, stride; /* tokens of text in a window; from one to the next */
     weir_tokens encoded;
-    weir_tokens ids;      /* --ids: made here, not by the tokenizer */
+    weir_tokens ids; /* --ids: made here, not by the tokenizer */
     feed_doc d;
     weir_feed_counts counts;
 
@@ -55,9 +55,11 @@ weir_status weir_feed_stride(const weir_row_args *rows, int64_t ctx, bool bos, i
 {
     int64_t room = ctx - bos; /* tokens of text in a window */
     if (room < 1)
-        return weir_fail(err, WEIR_E_ARG, "--ctx %lld: BOS fills the window and leaves no room for text", (long long)ctx);
+        return weir_fail(err, WEIR_E_ARG, "--ctx %lld: BOS fills the window and leaves no room for text",
+                         (long long)ctx);
     if (rows->stride > ctx)
-        return weir_fail(err, WEIR_E_ARG, "--stride %lld leaves out tokens: a window has %lld", (long long)rows->stride, (long long)room);
+        return weir_fail(err, WEIR_E_ARG, "--stride %lld leaves out tokens: a window has %lld", (long long)rows->stride,
+                         (long long)room);
     /* A stride of a whole window means windows that do not overlap, whether or not BOS takes a row of each. */
     *stride = rows->stride && rows->stride < room ? rows->stride : room;
     return WEIR_OK;
@@ -81,8 +83,8 @@ static bool alloc_columns(weir_feed *f)
     f->kept_len = calloc(n, sizeof *f->kept_len);
     f->kept_id = calloc(n, sizeof *f->kept_id);
     f->kept_flags = calloc(n, sizeof *f->kept_flags);
-    return f->seq && f->id && f->target && f->keep && f->doc && f->kept_row && f->kept_doc && f->kept_pos && f->kept_ctx_pos &&
-           f->kept_off && f->kept_len && f->kept_id && f->kept_flags;
+    return f->seq && f->id && f->target && f->keep && f->doc && f->kept_row && f->kept_doc && f->kept_pos &&
+           f->kept_ctx_pos && f->kept_off && f->kept_len && f->kept_id && f->kept_flags;
 }
 
 static void clear_batch(weir_feed *f)
@@ -90,8 +92,13 @@ static void clear_batch(weir_feed *f)
     for (int64_t i = 0; i < f->b.n_docs; i++)
         free(f->doc[i].own);
     f->b = (weir_batch){.seq = f->seq, .target = f->target, .doc = f->doc, .kept_row = f->kept_row};
-    f->b.kept = (weir_token_rows){.id = f->kept_id, .doc = f->kept_doc, .pos = f->kept_pos, .ctx_pos = f->kept_ctx_pos,
-                                  .byte_off = f->kept_off, .byte_len = f->kept_len, .flags = f->kept_flags};
+    f->b.kept = (weir_token_rows){.id = f->kept_id,
+                                  .doc = f->kept_doc,
+                                  .pos = f->kept_pos,
+                                  .ctx_pos = f->kept_ctx_pos,
+                                  .byte_off = f->kept_off,
+                                  .byte_len = f->kept_len,
+                                  .flags = f->kept_flags};
 }
 
 static void keep_row(weir_feed *f, int64_t row, int64_t doc_row, int64_t ctx_pos)
@@ -113,8 +120,8 @@ static void add_rows(weir_feed *f, int64_t from, int64_t to, int64_t end, int sl
 {
     const feed_doc *d = &f->d;
     int64_t row = f->b.rows;
-    f->seq[f->b.n_seq++] = (weir_seq){
-        .ids = f->id + row, .n = to - from, .slot = slot, .keep = f->keep + row, .tag = d->entry.doc.index};
+    f->seq[f->b.n_seq++] =
+        (weir_seq){.ids = f->id + row, .n = to - from, .slot = slot, .keep = f->keep + row, .tag = d->entry.doc.index};
     for (int64_t w = from; w < to; w++, row++) {
         bool is_bos = w < d->bos;
         int64_t text = d->start + w - d->bos;
@@ -182,7 +189,8 @@ static bool grow_ids(weir_tokens *t, int64_t n)
     return true;
 }
 
-/* Token ids as a document: offsets count the bytes that the tokens stand for. A BOS that the ids bring along is not doubled. */
+/* Token ids as a document: offsets count the bytes that the tokens stand for. A BOS that the ids bring along is not
+ * doubled. */
 static weir_status take_ids(weir_feed *f, const weir_doc *doc, const char *source, weir_err *err)
 {
     weir_tokens *t = &f->ids;
@@ -192,7 +200,8 @@ static weir_status take_ids(weir_feed *f, const weir_doc *doc, const char *sourc
     for (int64_t k = f->bos && doc->n_ids && doc->ids[0] == f->bos_id; k < doc->n_ids; k++) {
         int32_t id = doc->ids[k];
         if (id < 0 || id >= f->o.vocab)
-            return weir_doc_fail(err, doc, source, "token id %d is outside the vocabulary of %lld", id, (long long)f->o.vocab);
+            return weir_doc_fail(err, doc, source, "token id %d is outside the vocabulary of %lld", id,
+                                 (long long)f->o.vocab);
         t->id[n] = id;
         t->byte_off[n] = off;
         t->byte_len[n] = f->tok ? (int64_t)weir_tokenizer_bytes(f->tok, id).n : 0;
@@ -352,7 +361,8 @@ weir_status weir_feed_next(weir_feed *f, const weir_batch **b, weir_err *err)
 
 /* --- the feed */
 
-weir_status weir_feed_new(weir_feed **out, const weir_tokenizer *tok, weir_docs *docs, const weir_feed_options *o, weir_err *err)
+weir_status weir_feed_new(weir_feed **out, const weir_tokenizer *tok, weir_docs *docs, const weir_feed_options *o,
+                          weir_err *err)
 {
     *out = NULL;
     weir_feed *f = calloc(1, sizeof *f);
@@ -362,6 +372,9 @@ weir_status weir_feed_new(weir_feed **out, const weir_tokenizer *tok, weir_docs 
     weir_status s = alloc_columns(f) ? WEIR_OK : no_memory(err);
     if (s == WEIR_OK)
         s = weir_positions_parse(&f->positions, o->rows->positions, err);
+    if (s == WEIR_OK && f->positions.field && o->rows->ids)
+        s = weir_fail(err, WEIR_E_ARG, "@%s is about the bytes of a text, but --ids gives token ids",
+                      f->positions.field);
     if (s == WEIR_OK)
         s = weir_feed_bos(o->rows, tok, &f->bos, err);
     if (s == WEIR_OK)
@@ -385,9 +398,9 @@ void weir_feed_free(weir_feed *f)
     free(f->d.keep);
     weir_tokens_free(&f->encoded);
     weir_positions_free(&f->positions);
-    void *const own[] = {f->ids.id,   f->ids.byte_off, f->ids.byte_len, f->ids.flags,    f->seq,      f->id,
-                         f->target,   f->keep,         f->doc,          f->kept_row,     f->kept_doc, f->kept_pos,
-                         f->kept_ctx_pos, f->kept_off, f->kept_len,     f->kept_id,      f->kept_flags};
+    void *const own[] = {f->ids.id,       f->ids.byte_off, f->ids.byte_len, f->ids.flags, f->seq,       f->id,
+                         f->target,       f->keep,         f->doc,          f->kept_row,  f->kept_doc,  f->kept_pos,
+                         f->kept_ctx_pos, f->kept_off,     f->kept_len,     f->kept_id,   f->kept_flags};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);
     free(f);

@@ -10,10 +10,10 @@
  *     }
  *     weir_feed_free(feed);
  *
- * A document is cut into windows of at most ctx rows (BOS counted); the next window begins `stride` tokens of text later. Windows of
- * many documents are packed into one batch, whole and in document order. A window longer than a batch is fed in pieces that follow one
- * another in slot 0; then it has the batch for itself. Windows and ends of windows that no kept row depends on are left out.
- * Memory: one document (text and tokens) and one batch.
+ * A document is cut into windows of at most ctx rows (BOS counted); the next window begins `stride` tokens of text
+ * later. Windows of many documents are packed into one batch, whole and in document order. A window longer than a batch
+ * is fed in pieces that follow one another in slot 0; then it has the batch for itself. Windows and ends of windows
+ * that no kept row depends on are left out. Memory: one document (text and tokens) and one batch.
  */
 #ifndef WEIR_CLI_FEED_H
 #define WEIR_CLI_FEED_H
@@ -29,7 +29,8 @@ typedef struct weir_feed_options {
     int64_t vocab;             /* ids are below this */
 } weir_feed_options;
 
-/* A document whose first kept row is `first` of this batch's (the same as the next document's: it has none here). Its text is gone. */
+/* A document whose first kept row is `first` of this batch's (the same as the next document's: it has none here). Its
+ * text is gone. */
 typedef struct weir_batch_doc {
     weir_doc doc;
     const char *source;
@@ -43,20 +44,24 @@ typedef struct weir_batch {
     bool restart;          /* seq[0] begins a window in slot 0 */
     bool continues;        /* seq[0] goes on with the window of the last batch */
     const int32_t *target; /* [rows] token that follows in the window, -1 behind its last row */
-    const weir_batch_doc *doc; /* documents that begin here, in order; rows before doc[0].first go on with the last document */
+    const weir_batch_doc
+        *doc; /* documents that begin here, in order; rows before doc[0].first go on with the last document */
     int64_t n_docs;
     weir_token_rows kept;    /* the rows that were asked for; without logprob */
     const int64_t *kept_row; /* [kept.n] their rows in the batch */
 } weir_batch;
 
-/* The stride in tokens of text that `rows` and ctx come to. Fails when tokens would be left out or a window has no room for text. */
-WEIR_CHECKED weir_status weir_feed_stride(const weir_row_args *rows, int64_t ctx, bool bos, int64_t *stride, weir_err *err);
-/* Does the policy, for this tokenizer (NULL: there is none), put BOS before a document? Fails when it must and there is none. */
+/* The stride in tokens of text that `rows` and ctx come to. Fails when tokens would be left out or a window has no room
+ * for text. */
+WEIR_CHECKED weir_status weir_feed_stride(const weir_row_args *rows, int64_t ctx, bool bos, int64_t *stride,
+                                          weir_err *err);
+/* Does the policy, for this tokenizer (NULL: there is none), put BOS before a document? Fails when it must and there is
+ * none. */
 WEIR_CHECKED weir_status weir_feed_bos(const weir_row_args *rows, const weir_tokenizer *tok, bool *bos, weir_err *err);
 
 /* tok and docs are borrowed; tok may be NULL when the documents are token ids. */
-WEIR_CHECKED weir_status weir_feed_new(weir_feed **out, const weir_tokenizer *tok, weir_docs *docs, const weir_feed_options *o,
-                                       weir_err *err);
+WEIR_CHECKED weir_status weir_feed_new(weir_feed **out, const weir_tokenizer *tok, weir_docs *docs,
+                                       const weir_feed_options *o, weir_err *err);
 void weir_feed_free(weir_feed *f);
 /* *b = NULL at the end. Valid until the next call. A batch may have documents and no rows. */
 WEIR_CHECKED weir_status weir_feed_next(weir_feed *f, const weir_batch **b, weir_err *err);

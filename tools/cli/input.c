@@ -13,7 +13,8 @@
 
 enum { PATIENCE_MS = 2000 };
 
-/* Does standard input hold a byte? Nothing is read. A file, a pipe, a socket and a device each have their own way to tell. */
+/* Does standard input hold a byte? Nothing is read. A file, a pipe, a socket and a device each have their own way to
+ * tell. */
 static bool stdin_has_byte(const struct stat *st)
 {
     char c;
@@ -97,7 +98,8 @@ static void docs_options(weir_docs_options *o, const weir_text_args *text, bool 
         o->format = WEIR_DOCS_JSONL;
 }
 
-/* Brook's own sentences, because nothing else was named. They are words, one a line, whatever the options say about the text. */
+/* Brook's own sentences, because nothing else was named. They are words, one a line, whatever the options say about the
+ * text. */
 static int use_sentences(weir_input *in, const weir_cli *cli, weir_docs_options *o, const char *why)
 {
     char dir[1100];

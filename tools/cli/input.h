@@ -1,4 +1,5 @@
-/* cli/input.h: where a tool's text comes from: arguments, --file, standard input, or brook's sentences (contract section 4). */
+/* cli/input.h: where a tool's text comes from: arguments, --file, standard input, or brook's sentences (contract
+ * section 4). */
 #ifndef WEIR_CLI_INPUT_H
 #define WEIR_CLI_INPUT_H
 
@@ -6,9 +7,9 @@
 
 typedef struct weir_input {
     weir_docs *docs;
-    char sentences[1200];   /* path of brook's sentences, when they are the text */
-    const char *one_path;   /* backing store of the paths */
-    int64_t bytes;          /* of all texts and plain files together; -1: unknown (a pipe, gzip) */
+    char sentences[1200]; /* path of brook's sentences, when they are the text */
+    const char *one_path; /* backing store of the paths */
+    int64_t bytes;        /* of all texts and plain files together; -1: unknown (a pipe, gzip) */
 } weir_input;
 
 /* Decides and opens. Returns an exit code; an error has been said. *in is ready for weir_input_close in every case. */

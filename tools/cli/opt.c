@@ -226,7 +226,8 @@ static weir_opt_result unknown(opt_parser *p, const char *text, size_t n)
             names[count++] = r.opt->alias;
     }
     const char *near = name && names ? weir_nearest(name, names, count) : NULL;
-    bad(p, near ? "unknown option --%.*s; did you mean --%s?" : "unknown option --%.*s", (int)n, text, near ? near : "");
+    bad(p, near ? "unknown option --%.*s; did you mean --%s?" : "unknown option --%.*s", (int)n, text,
+        near ? near : "");
     free(names);
     free(name);
     return WEIR_OPT_BAD;
@@ -314,7 +315,8 @@ static weir_opt_result check_rules(opt_parser *p, const weir_opt_rule *rule)
 weir_opt_result weir_opt_parse(const weir_opt_use *use, const weir_opt_rule *rules, int argc, char **argv, void *args,
                                weir_opt_operands *operands, char *msg, size_t n)
 {
-    opt_parser p = {.use = use, .argc = argc, .argv = argv, .args = args, .total = opt_total(use), .msg = msg, .msg_size = n};
+    opt_parser p = {
+        .use = use, .argc = argc, .argv = argv, .args = args, .total = opt_total(use), .msg = msg, .msg_size = n};
     p.given = calloc((size_t)p.total + 1, sizeof *p.given);
     operands->v = calloc((size_t)argc + 1, sizeof *operands->v);
     operands->n = 0;

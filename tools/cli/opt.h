@@ -1,8 +1,8 @@
-/* cli/opt.h: options as data. A table of rows says everything about an option once: parsing, --help, the suggestions for
- * misspelt names (and later man pages and completion) all read it.
+/* cli/opt.h: options as data. A table of rows says everything about an option once: parsing, --help, the suggestions
+ * for misspelt names (and later man pages and completion) all read it.
  *
- * Options that several tools take stand in shared groups (cli/common.h). A group's rows store their values in a struct of the
- * group; a tool's own struct holds those structs, and its list of weir_opt_use says where.
+ * Options that several tools take stand in shared groups (cli/common.h). A group's rows store their values in a struct
+ * of the group; a tool's own struct holds those structs, and its list of weir_opt_use says where.
  */
 #ifndef WEIR_CLI_OPT_H
 #define WEIR_CLI_OPT_H
@@ -30,11 +30,11 @@ typedef struct weir_opt {
     char letter;       /* short name, or 0 */
     const char *alias; /* a second long name, or NULL */
     weir_opt_type type;
-    const char *arg;   /* what --help calls the value; CHOICE: the words, "auto|yes|no"; FLAG: NULL */
+    const char *arg; /* what --help calls the value; CHOICE: the words, "auto|yes|no"; FLAG: NULL */
     int64_t min, max;
-    const char *def;   /* default, parsed like a value and shown by --help; NULL: zero */
-    const char *help;  /* one or two phrases, without full stop */
-    size_t at;         /* offset of the value in the group's struct */
+    const char *def;  /* default, parsed like a value and shown by --help; NULL: zero */
+    const char *help; /* one or two phrases, without full stop */
+    size_t at;        /* offset of the value in the group's struct */
 } weir_opt;
 
 typedef struct weir_opt_group {
@@ -63,8 +63,10 @@ typedef struct weir_opt_operands {
 
 typedef enum weir_opt_result { WEIR_OPT_OK, WEIR_OPT_HELP, WEIR_OPT_BAD } weir_opt_result;
 
-/* Sets defaults, then reads argv[0..argc) (without the tool's name) into args, which is zeroed and has the size that the tool says.
- * `--` ends the options, `-` is an operand. BAD: msg[n] says what is wrong in one line. Free with weir_opt_release in every case. */
+/* Sets defaults, then reads argv[0..argc) (without the tool's name) into args, which is zeroed and has the size that
+ * the tool says.
+ * `--` ends the options, `-` is an operand. BAD: msg[n] says what is wrong in one line. Free with weir_opt_release in
+ * every case. */
 weir_opt_result weir_opt_parse(const weir_opt_use *use, const weir_opt_rule *rules, int argc, char **argv, void *args,
                                weir_opt_operands *operands, char *msg, size_t n);
 void weir_opt_release(const weir_opt_use *use, void *args, weir_opt_operands *operands);

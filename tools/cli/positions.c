@@ -114,7 +114,8 @@ static weir_status keep_span(const span_target *s, int64_t begin, int64_t end, w
 {
     int64_t len = (int64_t)s->doc->text.n;
     if (begin < 0 || end < begin || end > len)
-        return field_fail(s, err, "says [%lld, %lld), but the text has %lld bytes", (long long)begin, (long long)end, (long long)len);
+        return field_fail(s, err, "says [%lld, %lld), but the text has %lld bytes", (long long)begin, (long long)end,
+                          (long long)len);
     for (int64_t i = 0; i < s->t->n; i++) {
         int64_t a = s->t->byte_off[i], b = a + s->t->byte_len[i];
         if ((a > begin ? a : begin) < (b < end ? b : end))
@@ -132,7 +133,8 @@ static weir_status keep_string(const span_target *s, weir_str what, weir_err *er
     if (!first)
         return field_fail(s, err, "holds \"%.*s\", which the text lacks", what.n > 80 ? 80 : (int)what.n, what.p);
     if (memmem(first + 1, (size_t)(end - first - 1), what.p, what.n))
-        return field_fail(s, err, "holds \"%.*s\", which the text has several times", what.n > 80 ? 80 : (int)what.n, what.p);
+        return field_fail(s, err, "holds \"%.*s\", which the text has several times", what.n > 80 ? 80 : (int)what.n,
+                          what.p);
     return keep_span(s, first - text, first - text + (int64_t)what.n, err);
 }
 

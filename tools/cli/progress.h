@@ -1,13 +1,13 @@
-/* cli/progress.h: one line on the terminal that says how far a run is, how fast, and how long it still takes. Nothing is drawn
- * when stderr is no terminal. */
+/* cli/progress.h: one line on the terminal that says how far a run is, how fast, and how long it still takes. Nothing
+ * is drawn when stderr is no terminal. */
 #ifndef WEIR_CLI_PROGRESS_H
 #define WEIR_CLI_PROGRESS_H
 
 #include "tool.h"
 
 typedef struct weir_progress {
-    bool shown;    /* may be drawn at all */
-    bool drawn;    /* stands on the terminal now */
+    bool shown; /* may be drawn at all */
+    bool drawn; /* stands on the terminal now */
     double start, last;
 } weir_progress;
 

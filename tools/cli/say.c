@@ -59,7 +59,8 @@ int weir_cli_usage(const weir_cli *cli, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    snprintf(line, sizeof line, "%s (see weir %s%s--help)", text, cli->tool ? cli->tool->name : "", cli->tool ? " " : "");
+    snprintf(line, sizeof line, "%s (see weir %s%s--help)", text, cli->tool ? cli->tool->name : "",
+             cli->tool ? " " : "");
     say(cli, line);
     return WEIR_EXIT_USAGE;
 }
@@ -69,7 +70,8 @@ int weir_cli_bad_argument(const weir_cli *cli, const char *option, const weir_er
     if (err->code == WEIR_E_NOMEM || err->code == WEIR_E_IO || err->code == WEIR_E_FORMAT || err->code == WEIR_E_HDF5)
         return weir_cli_fail(cli, err);
     char line[1400];
-    return weir_cli_usage(cli, "%s%s%s", option ? option : "", option ? ": " : "", weir_err_line(err, line, sizeof line));
+    return weir_cli_usage(cli, "%s%s%s", option ? option : "", option ? ": " : "",
+                          weir_err_line(err, line, sizeof line));
 }
 
 static void log_line(void *user, weir_log_level level, const char *msg)

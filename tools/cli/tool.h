@@ -1,5 +1,5 @@
-/* cli/tool.h: what a tool is. A file tools/NAME.c exports one `const weir_tool weir_tool_NAME` (hyphens as underscores); the
- * Makefile makes the table of the files that exist. Tools see weir's public headers only.
+/* cli/tool.h: what a tool is. A file tools/NAME.c exports one `const weir_tool weir_tool_NAME` (hyphens as
+ * underscores); the Makefile makes the table of the files that exist. Tools see weir's public headers only.
  */
 #ifndef WEIR_CLI_TOOL_H
 #define WEIR_CLI_TOOL_H
@@ -31,13 +31,13 @@ typedef struct weir_cli {
 
 struct weir_tool {
     const char *name;
-    const char *summary;  /* one line for the list of tools */
-    const char *operands; /* "[TEXT...]" */
-    const char *about;    /* a paragraph or two for --help */
-    const char *example;  /* shell lines; they run as printed, in this order */
-    const weir_opt_use *options; /* ends with a NULL group */
-    const weir_opt_rule *rules;  /* ends with a NULL name; may be NULL */
-    size_t args_size;            /* of the struct that `run` gets */
+    const char *summary;                   /* one line for the list of tools */
+    const char *operands;                  /* "[TEXT...]" */
+    const char *about;                     /* a paragraph or two for --help */
+    const char *example;                   /* shell lines; they run as printed, in this order */
+    const weir_opt_use *options;           /* ends with a NULL group */
+    const weir_opt_rule *rules;            /* ends with a NULL name; may be NULL */
+    size_t args_size;                      /* of the struct that `run` gets */
     int (*run)(weir_cli *cli, void *args); /* returns an exit code */
     void (*more_help)(FILE *out);          /* appended to --help; may be NULL */
 };

@@ -1,11 +1,13 @@
-/* weir/hook.h: named points of the forward pass, selectors that choose among them, and hooks that listen or write there.
+/* weir/hook.h: named points of the forward pass, selectors that choose among them, and hooks that listen or write
+ * there.
  *
- * Points carry TransformerLens's names with its version 3 semantics (never one of its names for another tensor), and a few of
- * our own (`lnX.hook_out`, `ln1_post.*`, `ln2_post.*`, `hook_logits`). lib/hooks/README.md lists every one with its shape.
+ * Points carry TransformerLens's names with its version 3 semantics (never one of its names for another tensor), and a
+ * few of our own (`lnX.hook_out`, `ln1_post.*`, `ln2_post.*`, `hook_logits`). hooks/README.md lists every one with its
+ * shape.
  *
- * A hook says once, for each point of the model, whether it wants to read or to write there; then, at every forward pass, it
- * is given the full tensor of each such point, in the order in which hooks were attached: a recorder attached after an
- * ablation sees the ablated values. A write takes effect in everything that follows it.
+ * A hook says once, for each point of the model, whether it wants to read or to write there; then, at every forward
+ * pass, it is given the full tensor of each such point, in the order in which hooks were attached: a recorder attached
+ * after an ablation sees the ablated values. A write takes effect in everything that follows it.
  */
 #ifndef WEIR_HOOK_H
 #define WEIR_HOOK_H
@@ -18,41 +20,42 @@ extern "C" {
 
 /* Kinds of points. The short site names of selectors (contract section 5) are in brackets. */
 typedef enum weir_site {
-    WEIR_SITE_EMBED,        /* hook_embed [T,C] */
-    WEIR_SITE_POS_EMBED,    /* hook_pos_embed [T,C]; learned positions only */
-    WEIR_SITE_RESID_PRE,    /* blocks.L.hook_resid_pre [T,C] (resid_pre) */
-    WEIR_SITE_LN1_SCALE,    /* blocks.L.ln1.hook_scale [T,1]: sqrt(variance + eps) (LN) or sqrt(mean of squares + eps) (RMS) */
-    WEIR_SITE_LN1_NORM,     /* blocks.L.ln1.hook_normalized [T,C]: before gain and bias */
-    WEIR_SITE_LN1_OUT,      /* blocks.L.ln1.hook_out [T,C]: after gain and bias; what attention reads (ln1) */
-    WEIR_SITE_Q,            /* blocks.L.attn.hook_q [T,H,D]: with bias, before RoPE (q) */
-    WEIR_SITE_K,            /* blocks.L.attn.hook_k [T,K,D] (k) */
-    WEIR_SITE_V,            /* blocks.L.attn.hook_v [T,K,D] (v) */
-    WEIR_SITE_ROT_Q,        /* blocks.L.attn.hook_rot_q [T,H,D]: after RoPE; rotary models only */
-    WEIR_SITE_ROT_K,        /* blocks.L.attn.hook_rot_k [T,K,D] */
-    WEIR_SITE_SCORES,       /* blocks.L.attn.hook_attn_scores [T,H,S]: scaled, capped, masked with -inf */
-    WEIR_SITE_PATTERN,      /* blocks.L.attn.hook_pattern [T,H,S]: softmax of the scores (pattern) */
-    WEIR_SITE_Z,            /* blocks.L.attn.hook_z [T,H,D]: pattern times v (z) */
-    WEIR_SITE_RESULT,       /* blocks.L.attn.hook_result [T,H,C]: each head's z times its rows of W_O; read-only */
+    WEIR_SITE_EMBED,          /* hook_embed [T,C] */
+    WEIR_SITE_POS_EMBED,      /* hook_pos_embed [T,C]; learned positions only */
+    WEIR_SITE_RESID_PRE,      /* blocks.L.hook_resid_pre [T,C] (resid_pre) */
+    WEIR_SITE_LN1_SCALE,      /* blocks.L.ln1.hook_scale [T,1]: sqrt(variance + eps) (LN) or sqrt(mean of squares + eps)
+                                 (RMS) */
+    WEIR_SITE_LN1_NORM,       /* blocks.L.ln1.hook_normalized [T,C]: before gain and bias */
+    WEIR_SITE_LN1_OUT,        /* blocks.L.ln1.hook_out [T,C]: after gain and bias; what attention reads (ln1) */
+    WEIR_SITE_Q,              /* blocks.L.attn.hook_q [T,H,D]: with bias, before RoPE (q) */
+    WEIR_SITE_K,              /* blocks.L.attn.hook_k [T,K,D] (k) */
+    WEIR_SITE_V,              /* blocks.L.attn.hook_v [T,K,D] (v) */
+    WEIR_SITE_ROT_Q,          /* blocks.L.attn.hook_rot_q [T,H,D]: after RoPE; rotary models only */
+    WEIR_SITE_ROT_K,          /* blocks.L.attn.hook_rot_k [T,K,D] */
+    WEIR_SITE_SCORES,         /* blocks.L.attn.hook_attn_scores [T,H,S]: scaled, capped, masked with -inf */
+    WEIR_SITE_PATTERN,        /* blocks.L.attn.hook_pattern [T,H,S]: softmax of the scores (pattern) */
+    WEIR_SITE_Z,              /* blocks.L.attn.hook_z [T,H,D]: pattern times v (z) */
+    WEIR_SITE_RESULT,         /* blocks.L.attn.hook_result [T,H,C]: each head's z times its rows of W_O; read-only */
     WEIR_SITE_LN1_POST_SCALE, /* blocks.L.ln1_post.hook_scale, hook_normalized: norm after attention (Gemma 2) */
     WEIR_SITE_LN1_POST_NORM,
-    WEIR_SITE_ATTN_OUT,     /* blocks.L.hook_attn_out [T,C]: exactly what is added to the stream (attn_out) */
-    WEIR_SITE_RESID_MID,    /* blocks.L.hook_resid_mid [T,C]: the stream itself; absent in parallel blocks (resid_mid) */
-    WEIR_SITE_LN2_SCALE,    /* blocks.L.ln2.*: as ln1; hook_out is what the MLP reads (ln2) */
+    WEIR_SITE_ATTN_OUT,  /* blocks.L.hook_attn_out [T,C]: exactly what is added to the stream (attn_out) */
+    WEIR_SITE_RESID_MID, /* blocks.L.hook_resid_mid [T,C]: the stream itself; absent in parallel blocks (resid_mid) */
+    WEIR_SITE_LN2_SCALE, /* blocks.L.ln2.*: as ln1; hook_out is what the MLP reads (ln2) */
     WEIR_SITE_LN2_NORM,
     WEIR_SITE_LN2_OUT,
-    WEIR_SITE_MLP_PRE,      /* blocks.L.mlp.hook_pre [T,F]: before the activation; gated models: the gate (pre, gate) */
+    WEIR_SITE_MLP_PRE, /* blocks.L.mlp.hook_pre [T,F]: before the activation; gated models: the gate (pre, gate) */
     WEIR_SITE_MLP_PRE_LINEAR, /* blocks.L.mlp.hook_pre_linear [T,F]: gated models only: the up projection (up) */
-    WEIR_SITE_MLP_POST,     /* blocks.L.mlp.hook_post [T,F]: input of the down projection: the neuron (post) */
+    WEIR_SITE_MLP_POST,       /* blocks.L.mlp.hook_post [T,F]: input of the down projection: the neuron (post) */
     WEIR_SITE_LN2_POST_SCALE,
     WEIR_SITE_LN2_POST_NORM,
-    WEIR_SITE_MLP_OUT,      /* blocks.L.hook_mlp_out [T,C] (mlp_out) */
-    WEIR_SITE_RESID_POST,   /* blocks.L.hook_resid_post [T,C] (resid_post) */
-    WEIR_SITE_LNF_SCALE,    /* ln_final.hook_scale [T,1], hook_normalized [T,C], hook_out [T,C] */
+    WEIR_SITE_MLP_OUT,    /* blocks.L.hook_mlp_out [T,C] (mlp_out) */
+    WEIR_SITE_RESID_POST, /* blocks.L.hook_resid_post [T,C] (resid_post) */
+    WEIR_SITE_LNF_SCALE,  /* ln_final.hook_scale [T,1], hook_normalized [T,C], hook_out [T,C] */
     WEIR_SITE_LNF_NORM,
     WEIR_SITE_LNF_OUT,
-    WEIR_SITE_UNEMBED_IN,   /* unembed.hook_in [T,C] */
-    WEIR_SITE_UNEMBED_OUT,  /* unembed.hook_out [T,V]: before a soft cap */
-    WEIR_SITE_LOGITS,       /* hook_logits [T,V]: after the soft cap; models that have one */
+    WEIR_SITE_UNEMBED_IN,  /* unembed.hook_in [T,C] */
+    WEIR_SITE_UNEMBED_OUT, /* unembed.hook_out [T,V]: before a soft cap */
+    WEIR_SITE_LOGITS,      /* hook_logits [T,V]: after the soft cap; models that have one */
     WEIR_SITE_COUNT
 } weir_site;
 
@@ -60,12 +63,12 @@ typedef enum weir_site {
 typedef struct weir_point {
     const char *name; /* "blocks.6.mlp.hook_post" */
     weir_site site;
-    int layer;            /* -1: outside the blocks */
-    int rank;             /* 2 or 3 */
-    int64_t width;        /* elements of one row: rank 2 the last axis, rank 3 heads * size; scores and pattern: H * S, S known
-                             only in a run, here H * ctx */
-    int64_t heads, size;  /* rank 3: [T, heads, size]; rank 2: heads = 1, size = width */
-    const char *letters;  /* "T C", "T H D", ... */
+    int layer;     /* -1: outside the blocks */
+    int rank;      /* 2 or 3 */
+    int64_t width; /* elements of one row: rank 2 the last axis, rank 3 heads * size; scores and pattern: H * S, S known
+                      only in a run, here H * ctx */
+    int64_t heads, size; /* rank 3: [T, heads, size]; rank 2: heads = 1, size = width */
+    const char *letters; /* "T C", "T H D", ... */
     bool read_only;
 } weir_point;
 
@@ -73,25 +76,35 @@ WEIR_API int64_t weir_model_points(const weir_model *m, const weir_point **point
 /* Exact name, hyphens read as underscores; NULL when this model lacks it. */
 WEIR_API const weir_point *weir_model_point(const weir_model *m, const char *name);
 
-/* --- selectors: contract section 5. `blocks.{0,3}.mlp.hook_post[-1, 421]`, `mlp_post` style short sites, `L6N421`, `L6H3`. */
+/* --- selectors: `blocks.{0,3}.mlp.hook_post[-1, 421]`, short sites such as `resid_post`, `L6N421`, `L6H3`.
+ *
+ * The name: globs * ? {a,b}; hyphens read as underscores. The brackets: [position], [position, unit] at points of rank
+ * 2, [position, head] and [position, head, unit] at points of rank 3; the last axis of scores and pattern are keys.
+ * Each entry is a list joined by `+` of numbers and half-open ranges a:b, negative ones counted from the end; `:` is
+ * all. */
 typedef struct weir_selector weir_selector;
 
-/* One text: a name with globs (* ? {a,b}), a short site, or a neuron or head; optional brackets. A selector that matches no
- * point of the model is an error that names the nearest one. */
-WEIR_API WEIR_CHECKED weir_status weir_selector_parse(weir_selector **out, const weir_model *m, const char *text, weir_err *err);
-/* Several at once, as trace takes them; any may be NULL: hooks (comma-separated names; commas in braces and brackets do not separate), layers
- * ("6", "0-3,7", "all"), sites ("resid_post,post"). All NULL: nothing is selected (an error). sites NULL with layers: the block's default set. */
-WEIR_API WEIR_CHECKED weir_status weir_selector_build(weir_selector **out, const weir_model *m, const char *hooks, const char *layers,
-                                                      const char *sites, weir_err *err);
+/* One text: a name with globs (* ? {a,b}), a short site, or a neuron or head; optional brackets. A selector that
+ * matches no point of the model is an error that names the nearest one. */
+WEIR_API WEIR_CHECKED weir_status weir_selector_parse(weir_selector **out, const weir_model *m, const char *text,
+                                                      weir_err *err);
+/* Several at once, as trace takes them; any may be NULL: hooks (comma-separated selectors; commas in braces and
+ * brackets do not separate), layers ("6", "0-3,7" with both ends included, "all"), sites ("resid_post,post"; written
+ * and read as hooks are). Layers limit what hooks and sites select in blocks; points outside the blocks are not touched
+ * by them. Layers alone: the block's default set. All NULL: nothing is selected, an error. Several selectors add up;
+ * for one point their positions and their units are joined separately. */
+WEIR_API WEIR_CHECKED weir_status weir_selector_build(weir_selector **out, const weir_model *m, const char *hooks,
+                                                      const char *layers, const char *sites, weir_err *err);
 WEIR_API void weir_selector_free(weir_selector *s);
 WEIR_API bool weir_selector_matches(const weir_selector *s, const weir_point *p);
-WEIR_API int64_t weir_selector_count(const weir_selector *s); /* points matched */
+WEIR_API int64_t weir_selector_count(const weir_selector *s);      /* points matched */
 WEIR_API bool weir_selector_has_positions(const weir_selector *s); /* a position in brackets */
-/* Is a row selected, for some point or for this one? pos of len, counted in the document or window as the caller chooses. */
+/* Is a row selected, for some point or for this one? pos of len, counted in the document or window as the caller
+ * chooses. */
 WEIR_API bool weir_selector_row(const weir_selector *s, int64_t pos, int64_t len);
 WEIR_API bool weir_selector_row_at(const weir_selector *s, const weir_point *p, int64_t pos, int64_t len);
-/* Elements of a row of p that are selected, ascending: *idx borrowed from s, *n their number; n = -1: all. Scores and pattern: of a row
- * [heads, ctx]; see weir_value_column. */
+/* Elements of a row of p that are selected, ascending: *idx borrowed from s, *n their number; n = -1: all. Scores and
+ * pattern: of a row [heads, ctx]; see weir_value_column. */
 WEIR_API void weir_selector_units(const weir_selector *s, const weir_point *p, const int64_t **idx, int64_t *n);
 
 /* --- what a hook is given */
@@ -109,15 +122,15 @@ typedef struct weir_rows {
 
 typedef struct weir_value {
     const weir_point *point;
-    float *data;       /* [T, heads, size], contiguous; write only if WEIR_WRITE was asked */
-    int64_t width;     /* floats in a row */
-    int64_t heads, size; /* as in the point; scores and pattern: size = S of this pass (longest sequence, cached keys included),
-                          key index = position */
+    float *data;         /* [T, heads, size], contiguous; write only if WEIR_WRITE was asked */
+    int64_t width;       /* floats in a row */
+    int64_t heads, size; /* as in the point; scores and pattern: size = S of this pass (longest sequence, cached keys
+                          included), key index = position */
     const weir_rows *rows;
 } weir_value;
 
-/* Column in a row of v of an element that weir_selector_units gave. It is idx itself, but for scores and pattern, whose rows have
- * as many keys as this pass: there -1 means a key that the pass does not have. */
+/* Column in a row of v of an element that weir_selector_units gave. It is idx itself, but for scores and pattern, whose
+ * rows have as many keys as this pass: there -1 means a key that the pass does not have. */
 static inline int64_t weir_value_column(const weir_value *v, int64_t idx)
 {
     if (v->size == v->point->size)
@@ -137,12 +150,14 @@ typedef struct weir_hook_class {
     /* args: the text behind the colon of `--hook name:args`, or what a program passes; may be NULL. */
     weir_status (*create)(void **self, const weir_model *m, const char *args, weir_err *err);
     weir_want (*wants)(void *self, const weir_point *p);
-    weir_status (*on_begin)(void *self, const weir_rows *rows, weir_err *err); /* may be NULL */
+    /* Before the first value of a pass. May be NULL. */
+    weir_status (*on_begin)(void *self, const weir_rows *rows, weir_err *err);
     weir_status (*on_value)(void *self, const weir_value *v, weir_err *err);
-    weir_status (*on_end)(void *self, const weir_rows *rows, weir_err *err);   /* may be NULL; after the last value of a pass */
+    /* Behind the last value of a pass, also of one that a hook stopped, but not of one that failed. May be NULL. */
+    weir_status (*on_end)(void *self, const weir_rows *rows, weir_err *err);
     /* Once, after the last pass: write results. out: where text results go (may be NULL: none wanted). May be NULL. */
     weir_status (*finish)(void *self, FILE *out, weir_err *err);
-    void (*destroy)(void *self);
+    void (*destroy)(void *self); /* may be NULL */
 } weir_hook_class;
 
 /* Built-in hooks: every file of hooks/. */

@@ -10,10 +10,10 @@
  *     weir_run_logits(run, n - 1, 1, logits, &err);          // [1,V]: the last row's
  *     weir_run_free(run);
  *
- * One path serves prefill, decode and batches: sequences are packed row after row, without padding. A run belongs to one
- * thread at a time; several runs share a model. All its memory is planned and allocated by the first forward (weir_run_prepare),
- * none afterwards. The bits of every value depend on the weights and the sequence alone: not on threads, batch, prefill or decode,
- * hooks that only read, or the kernel table (contract section 1).
+ * One path serves prefill, decode and batches: sequences are packed row after row, without padding. A run belongs to
+ * one thread at a time; several runs share a model. All its memory is planned and allocated by the first forward
+ * (weir_run_prepare), none afterwards. The bits of every value depend on the weights and the sequence alone: not on
+ * threads, batch, prefill or decode, hooks that only read, or the kernel table (contract section 1).
  */
 #ifndef WEIR_RUN_H
 #define WEIR_RUN_H
@@ -36,8 +36,8 @@ typedef struct weir_run_options {
 } weir_run_options;
 WEIR_API void weir_run_options_init(weir_run_options *o);
 
-/* A piece of a sequence to run. slot -1: a sequence of its own, from position 0, forgotten afterwards. slot >= 0: continues what
- * the slot holds (weir_run_slot_reset empties it). keep: [n] or NULL (all rows kept). */
+/* A piece of a sequence to run. slot -1: a sequence of its own, from position 0, forgotten afterwards. slot >= 0:
+ * continues what the slot holds (weir_run_slot_reset empties it). keep: [n] or NULL (all rows kept). */
 typedef struct weir_seq {
     const int32_t *ids; /* [n], n >= 1 */
     int64_t n;
@@ -50,29 +50,37 @@ enum {
     WEIR_FINAL = 1 /* run to the final norm, so that weir_run_logits and weir_run_logprobs can be asked */
 };
 
-WEIR_API WEIR_CHECKED weir_status weir_run_new(weir_run **out, const weir_model *m, const weir_run_options *o, weir_err *err);
+WEIR_API WEIR_CHECKED weir_status weir_run_new(weir_run **out, const weir_model *m, const weir_run_options *o,
+                                               weir_err *err);
 WEIR_API void weir_run_free(weir_run *r);
 WEIR_API const weir_model *weir_run_model(const weir_run *r);
 
-/* Creates a hook of a class and attaches it; it is destroyed with the run. Before the first forward only. A hook that wants no point
- * is an error. */
+/* Creates a hook of a class and attaches it; it is destroyed with the run. Before the first forward only. A hook that
+ * wants no point is an error. */
 WEIR_API WEIR_CHECKED weir_status weir_run_hook(weir_run *r, const weir_hook_class *c, const char *args, weir_err *err);
 /* Attaches an object that the caller made; destroy is not called. */
-WEIR_API WEIR_CHECKED weir_status weir_run_hook_object(weir_run *r, const weir_hook_class *c, void *self, weir_err *err);
+WEIR_API WEIR_CHECKED weir_status weir_run_hook_object(weir_run *r, const weir_hook_class *c, void *self,
+                                                       weir_err *err);
 
-/* Plans and allocates; called by the first forward if the caller did not. */
+/* Plans and allocates; called by the first forward, with its flags, if the caller did not. A later forward may use
+ * fewer flags than this, not more (WEIR_E_ARG). */
 WEIR_API WEIR_CHECKED weir_status weir_run_prepare(weir_run *r, int flags, weir_err *err);
 WEIR_API int64_t weir_run_arena_bytes(const weir_run *r);
 WEIR_API const char *weir_run_kernel(const weir_run *r); /* name of the table in use */
 WEIR_API int weir_run_threads(const weir_run *r);
 
-/* One pass over the rows of seqs[n_seq]. Stops behind the last point that any hook wants, unless flags has WEIR_FINAL. Errors: ids outside
- * the vocabulary, too many rows, a sequence beyond max_len or the context (WEIR_E_ARG); a hook's own. WEIR_STOP when a hook asked. */
-WEIR_API WEIR_CHECKED weir_status weir_run_forward(weir_run *r, const weir_seq *seqs, int64_t n_seq, int flags, weir_err *err);
+/* One pass over the rows of seqs[n_seq]. Stops behind the last point that any hook wants, unless flags has WEIR_FINAL;
+ * with neither, nothing is computed. Errors: ids outside the vocabulary, too many rows, a sequence beyond max_len or
+ * the context, a slot that two sequences use or that holds fewer layers than this pass needs (filled by passes that
+ * stopped earlier) (WEIR_E_ARG); a hook's own. WEIR_STOP when a hook asked. Slots advance only when the pass succeeds.
+ */
+WEIR_API WEIR_CHECKED weir_status weir_run_forward(weir_run *r, const weir_seq *seqs, int64_t n_seq, int flags,
+                                                   weir_err *err);
 
 /* Logits (soft cap included) of rows [row, row+n) of the last pass (which had WEIR_FINAL): out [n,V]. */
 WEIR_API WEIR_CHECKED weir_status weir_run_logits(weir_run *r, int64_t row, int64_t n, float *out, weir_err *err);
-/* Log-probability of target[i] after row i, for all T rows of the last pass: out [T]; target < 0 gives NaN. V is tiled by rows. */
+/* Log-probability of target[i] after row i, for all T rows of the last pass: out [T]; target < 0 gives NaN. V is tiled
+ * by rows. */
 WEIR_API WEIR_CHECKED weir_status weir_run_logprobs(weir_run *r, const int32_t *target, float *out, weir_err *err);
 
 WEIR_API void weir_run_slot_reset(weir_run *r, int slot);

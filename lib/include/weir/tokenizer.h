@@ -23,16 +23,17 @@ typedef struct weir_tokenizer weir_tokenizer;
 enum { WEIR_TOKEN_BOS = 1, WEIR_TOKEN_SPECIAL = 2, WEIR_TOKEN_LOST = 4 };
 
 /* The tokens of one text. byte_off and byte_len give the bytes of the text that a token stands for; tokens tile the
- * text in order (a normaliser that joins characters keeps this true; bytes that the vocabulary cannot hold are counted
- * to the token before them, or the first after them, which then carries WEIR_TOKEN_LOST). Zero it before the first use;
- * encode appends nothing: it overwrites and grows as needed. */
+ * text in order, and a normaliser that joins characters keeps this true. Bytes that no token holds (the vocabulary
+ * lacks them, an unknown token stands for them, or an added token swallowed white space) are counted to the token
+ * before them, or the first after them, or the unknown or added token, which then carries WEIR_TOKEN_LOST. Zero it
+ * before the first use; encode appends nothing: it overwrites and grows as needed. */
 typedef struct weir_tokens {
     int32_t *id;       /* [n] */
     int64_t *byte_off; /* [n] */
     int64_t *byte_len; /* [n] */
     uint8_t *flags;    /* [n] */
     int64_t n, cap;
-    int64_t lost_bytes; /* bytes of the text that no token stands for */
+    int64_t lost_bytes; /* bytes of the text that no token holds */
 } weir_tokens;
 WEIR_API void weir_tokens_free(weir_tokens *t);
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tiny/NN.json, random small tokenizer.json files, and tiny/NN.jsonl, texts with the ids that Hugging Face gives them.
+"""Writes tiny/NN.json, random small tokenizer.json files, and tiny/NN.jsonl, texts with the ids of Hugging Face.
 
-    python3 make_tiny.py [SEED]          (needs the package `tokenizers`; the committed files are of version 0.23.3, seed 20)
+    python3 make_tiny.py [SEED]   (needs the package `tokenizers`; the committed files are of version 0.23.3, seed 20)
 
-Every combination of what weir reads has its turn: byte-level and SentencePiece style, each known pattern, Digits, NFC, both
-forms of the U+2581 rule, byte fallback, unknown tokens, ignore_merges, both spellings of merges, and added tokens with every flag.
+Every combination of what weir reads has its turn: byte-level and SentencePiece style, each known pattern, Digits, NFC,
+both forms of the U+2581 rule, byte fallback, unknown tokens, ignore_merges, both spellings of merges, and added tokens
+with every flag.
 Texts lean on the characters and added tokens of the vocabulary, so that the rules meet.
 """
 import json
@@ -17,11 +18,13 @@ from tokenizers import Tokenizer
 HERE = os.path.dirname(os.path.abspath(__file__))
 COUNT, TEXTS = 24, 24
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+          r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 QWEN2 = LLAMA3.replace("{1,3}", "")
-POOL = list("aabbccdeé  \n\t'stSTlL019½٣!.,-_<>\u0301\u0308\u1100\u1161\u11a8가각\u00a0\u3000ſ▁👍\u200d\U000105d2\u0307\r\u2028Å\u212b"
-            "\u0344\u0958你好\u0085\U00011de0")
-CONTENTS = ["<s>", "<sp", "<a>", "  ", "e\u0301x", "<|x|>", "ab", "a b", "▁", "\u212b", "tt", "s", "<s><s>", "\n", "é"]
+POOL = list("aabbccdeé  \n\t'stSTlL019½٣!.,-_<>\u0301\u0308\u1100\u1161\u11a8가각\u00a0\u3000ſ▁👍\u200d"
+            "\U000105d2\u0307\r\u2028Å\u212b\u0344\u0958你好\u0085\U00011de0")
+CONTENTS = ["<s>", "<sp", "<a>", "  ", "e\u0301x", "<|x|>", "ab", "a b", "▁", "\u212b", "tt", "s", "<s><s>",
+            "\n", "é"]
 
 
 def alphabet():
@@ -34,7 +37,8 @@ ALPHABET = alphabet()
 
 
 def model(dice, byte_level):
-    units = ["a", "b", "c", "d", "e", " ", "\n", "'", "s", "t", "1", "0", "!", "é", "l", "<", "▁", "\u0301", "가", "½", "\t"]
+    units = ["a", "b", "c", "d", "e", " ", "\n", "'", "s", "t", "1", "0", "!", "é", "l", "<", "▁", "\u0301", "가",
+             "½", "\t"]
     if byte_level:
         units = [ALPHABET[b] for unit in units for b in unit.encode()]
         units += ALPHABET.values() if dice.random() < .5 else dice.sample(list(ALPHABET.values()), 60)
@@ -57,10 +61,13 @@ def model(dice, byte_level):
     vocab += [unknown] if unknown else []
     if dice.random() < .3:
         dice.shuffle(vocab)
+    if dice.random() < .3:
+        dice.shuffle(merges)  # ranks that do not rise from the parts to the whole
     pairs = dice.random() < .5 or any(" " in a + b for a, b in merges)
-    return {"type": "BPE", "dropout": None, "unk_token": unknown, "continuing_subword_prefix": None, "end_of_word_suffix": None,
-            "fuse_unk": dice.random() < .5, "byte_fallback": fallback, "ignore_merges": dice.random() < .2,
-            "vocab": {token: i for i, token in enumerate(vocab)}, "merges": [list(m) if pairs else " ".join(m) for m in merges]}
+    return {"type": "BPE", "dropout": None, "unk_token": unknown, "continuing_subword_prefix": None,
+            "end_of_word_suffix": None, "fuse_unk": dice.random() < .5, "byte_fallback": fallback,
+            "ignore_merges": dice.random() < .2, "vocab": {token: i for i, token in enumerate(vocab)},
+            "merges": [list(m) if pairs else " ".join(m) for m in merges]}
 
 
 def sequence(parts, kind, name):
@@ -75,7 +82,8 @@ def byte_level_steps(dice):
         gaps = dice.random() < .2
         steps.append({"type": "Split", "pattern": {"Regex": dice.choice([GPT2, LLAMA3, QWEN2])},
                       "behavior": "Removed" if gaps else "Isolated", "invert": gaps})
-    steps.append({"type": "ByteLevel", "add_prefix_space": prefix and not steps, "trim_offsets": True, "use_regex": whole})
+    steps.append({"type": "ByteLevel", "add_prefix_space": prefix and not steps, "trim_offsets": True,
+                  "use_regex": whole})
     return sequence(steps, "Sequence", "pretokenizers")
 
 
@@ -104,10 +112,12 @@ def added_tokens(dice, vocab):
 def tokenizer(dice, byte_level):
     bpe = model(dice, byte_level)
     normalizer = [{"type": "NFC"}] if dice.random() < .4 else []
+    byte_decoder = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
     steps = byte_level_steps(dice) if byte_level else meta_steps(dice, normalizer)
     return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added_tokens(dice, bpe["vocab"]),
-            "normalizer": sequence(normalizer, "Sequence", "normalizers"), "pre_tokenizer": steps, "post_processor": None,
-            "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True} if byte_level else None,
+            "normalizer": sequence(normalizer, "Sequence", "normalizers"), "pre_tokenizer": steps,
+            "post_processor": None,
+            "decoder": byte_decoder if byte_level else None,
             "model": bpe}
 
 
