@@ -131,8 +131,21 @@ static void occupy_standard_streams(void)
             exit(WEIR_EXIT_FAILED);
 }
 
+/* libgomp lets idle threads spin for about a millisecond, and reads the wish for another policy before main begins. On a
+ * machine whose processors others use as well, spinning took 3 to 30 times the time that waiting takes; on an idle one
+ * waiting costs nothing that could be measured. So the program starts itself once more with the policy set, unless the
+ * user set one. */
+static void wait_without_spinning(char **argv)
+{
+    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT") || setenv("OMP_WAIT_POLICY", "passive", 1) != 0)
+        return;
+    execv("/proc/self/exe", argv); /* where this fails, the program is slower at worst */
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 0)
+        wait_without_spinning(argv);
     occupy_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a reader that goes away is seen as a failed write, below */
     static char name[] = "weir", *nobody[] = {name, NULL};

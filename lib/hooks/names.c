@@ -96,11 +96,29 @@ static void take(search *s, int64_t i)
     s->found++;
 }
 
+/* Points whose rows grow with the context or with H times C are meant by a pattern that spells their word, or that matches
+ * nothing else: `*` would otherwise write gigabytes that nobody asked for. */
+static bool is_meant(const char *pattern, weir_site site)
+{
+    switch (site) {
+    case WEIR_SITE_SCORES:
+        return strstr(pattern, "scores") != NULL;
+    case WEIR_SITE_PATTERN:
+        return strstr(pattern, "pattern") != NULL;
+    case WEIR_SITE_RESULT:
+        return strstr(pattern, "result") != NULL;
+    default:
+        return true;
+    }
+}
+
 static void match_plain(search *s, const char *pattern)
 {
-    for (int64_t i = 0; i < s->map->n; i++)
-        if (glob(pattern, s->map->point[i].name))
-            take(s, i);
+    int64_t before = s->found;
+    for (int pass = 0; pass < 2 && s->found == before; pass++)
+        for (int64_t i = 0; i < s->map->n; i++)
+            if (glob(pattern, s->map->point[i].name) && (pass == 1 || is_meant(pattern, s->map->point[i].site)))
+                take(s, i);
 }
 
 /* The brace that closes the one at p, or NULL. */

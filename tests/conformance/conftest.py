@@ -20,6 +20,7 @@ transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 
 CASES = {}
+SUMMARY = []
 
 
 def all_cases():
@@ -84,7 +85,12 @@ def pytest_terminal_summary(terminalreporter):
     if report:
         worst = sorted(report.items(), key=lambda x: -x[1])[:5]
         terminalreporter.write_line("largest part of the bound used: " + ", ".join(f"{k} {v:.2f}" for k, v in worst))
-    count = lambda k: len(terminalreporter.stats.get(k, []))
-    failed = count("failed") + count("error")
-    skipped = f", {count('skipped')} skipped" if count("skipped") else ""
-    terminalreporter.write_line(f"{count('passed')} passed, {failed} failed{skipped}")
+    count = {k: len(terminalreporter.stats.get(k, [])) for k in ("passed", "failed", "error", "skipped")}
+    skipped = f", {count['skipped']} skipped" if count["skipped"] else ""
+    SUMMARY.append(f"{count['passed']} passed, {count['failed'] + count['error']} failed{skipped}")
+
+
+def pytest_unconfigure():
+    """The last line of the run."""
+    for line in SUMMARY:
+        print(f"conformance: {line}")

@@ -16,7 +16,7 @@ if [ ! -e "$venv/.complete" ]; then
     if ! "$venv/bin/python" -c 'import torch, transformers, transformer_lens, gguf, accelerate, h5py, pytest, safetensors' 2>/dev/null; then
         echo "conformance: making $venv (torch, transformers, transformer-lens; about 2 GB)" >&2
         python3 -m venv "$venv"
-        # The processor's build of torch first, so that what follows does not bring a graphics card's.
+        # torch alone first: WEIR_TORCH_INDEX may name an index with its processor-only build, which is much smaller.
         "$venv/bin/pip" install -q 'torch==2.13.0' ${WEIR_TORCH_INDEX:+--index-url "$WEIR_TORCH_INDEX"}
         "$venv/bin/pip" install -q 'transformers==5.24.*' 'transformer-lens==4.3.*' gguf accelerate h5py pytest safetensors
     fi

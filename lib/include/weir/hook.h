@@ -78,7 +78,8 @@ WEIR_API const weir_point *weir_model_point(const weir_model *m, const char *nam
 
 /* --- selectors: `blocks.{0,3}.mlp.hook_post[-1, 421]`, short sites such as `resid_post`, `L6N421`, `L6H3`.
  *
- * The name: globs * ? {a,b}; hyphens read as underscores. The brackets: [position], [position, unit] at points of rank
+ * The name: globs * ? {a,b}; hyphens read as underscores. Scores, pattern and result, whose rows grow with the context or
+ * with the heads, are selected by a glob only if it spells that word or matches nothing else: `*` leaves them out. The brackets: [position], [position, unit] at points of rank
  * 2, [position, head] and [position, head, unit] at points of rank 3; the last axis of scores and pattern are keys.
  * Each entry is a list joined by `+` of numbers and half-open ranges a:b, negative ones counted from the end; `:` is
  * all. */
