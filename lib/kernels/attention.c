@@ -1,10 +1,11 @@
 /* kernels/attention.c: scores, softmax and the mix of values, from the tiles of the GEMM.
  *
- * The work is cut into blocks of up to 8 successive queries of one head. Keys lie in panels [D][48], so that a block's scores are
- * tiles of q (k runs over the head size) with 48 keys; values lie as [keys][D], so that z is tiles of the pattern (k runs over the
- * keys) with 48 columns. Only visible keys ever enter a row's arithmetic: the scores of others are computed in a tile and thrown away,
- * and a row's chain over the values covers exactly its own range, in ascending order: what all rows of a block share in
- * tiles of many rows, the ends of the range in tiles of one row. So a row has the same bits in whichever block it stands.
+ * The work is cut into blocks of up to 8 successive queries of one head. Keys lie in panels [D][48], so that a block's
+ * scores are tiles of q (k runs over the head size) with 48 keys; values lie as [keys][D], so that z is tiles of the
+ * pattern (k runs over the keys) with 48 columns. Only visible keys ever enter a row's arithmetic: the scores of others
+ * are computed in a tile and thrown away, and a row's chain over the values covers exactly its own range, in ascending
+ * order: what all rows of a block share in tiles of many rows, the ends of the range in tiles of one row. So a row has
+ * the same bits in whichever block it stands.
  */
 #include <math.h>
 #include <string.h>
@@ -86,8 +87,8 @@ static float *query_of(const attn_ctx *c, int thread)
 typedef struct block {
     const weir_attn_seq *seq;
     int64_t head, kv;
-    int64_t row;      /* in the batch */
-    int64_t pos;      /* of the first query in its sequence */
+    int64_t row; /* in the batch */
+    int64_t pos; /* of the first query in its sequence */
     int rows;
 } block;
 
@@ -171,10 +172,10 @@ static void row_mix(const attn_ctx *c, weir_tile t, const float *p, const float 
     c->kern->tile[WEIR_F32](&t);
 }
 
-/* Chains of all rows over 16 nv columns of v into z [rows][48]. What a row sees before the keys that all see (under a window) comes
- * first, row by row; then the keys [from, to) that all see, and the steps after them. */
-static void tile_mix(const attn_ctx *c, const block *b, const float *p, int64_t ldp, const float *packed, int64_t from, int64_t to,
-                     const float *v, int nv, float *z)
+/* Chains of all rows over 16 nv columns of v into z [rows][48]. What a row sees before the keys that all see (under a
+ * window) comes first, row by row; then the keys [from, to) that all see, and the steps after them. */
+static void tile_mix(const attn_ctx *c, const block *b, const float *p, int64_t ldp, const float *packed, int64_t from,
+                     int64_t to, const float *v, int nv, float *z)
 {
     const weir_attn *a = c->a;
     weir_tile t = {.nv = nv, .ldb = a->d, .ldc = WEIR_PANEL};
@@ -222,7 +223,8 @@ static void block_mix(const attn_ctx *c, const block *b, const float *p, int64_t
         tile_mix(c, b, p, ldp, rows_p, from, to, v + c0, (int)(c1 - c0) / WEIR_LANES, z);
         for (int i = 0; i < b->rows; i++) {
             float *out = a->z + ((b->row + i) * a->heads + b->head) * a->d + c0;
-            c->kern->score_row(out, z + i * WEIR_PANEL, weir_min64(c1, a->d) - c0, 1.0f, 0.0f); /* a copy, NaN made the one we store */
+            c->kern->score_row(out, z + i * WEIR_PANEL, weir_min64(c1, a->d) - c0, 1.0f,
+                               0.0f); /* a copy, NaN made the one we store */
         }
     }
 }
@@ -255,7 +257,8 @@ static void store_head(void *ctx, int64_t i, int thread)
 
 void weir_attn_store(const weir_kern *k, int threads, const weir_attn *a, const float *key, const float *val)
 {
-    weir_parallel_for(threads, a->n_seq * a->kv_heads, 0, store_head, &(attn_ctx){.kern = k, .a = a, .key = key, .val = val});
+    weir_parallel_for(threads, a->n_seq * a->kv_heads, 0, store_head,
+                      &(attn_ctx){.kern = k, .a = a, .key = key, .val = val});
 }
 
 static float *score_row_of(const weir_attn *a, float *rows, const block *b, int i)

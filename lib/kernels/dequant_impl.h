@@ -1,7 +1,8 @@
-/* kernels/dequant_impl.h: stored blocks to fp32, in gguf-py's order of fp32 operations. One source for every table: each .c that
- * includes it compiles it for its instruction set (plain loops; no contraction, so the bits agree).
+/* kernels/dequant_impl.h: stored blocks to fp32, in gguf-py's order of fp32 operations. One source for every table:
+ * each .c that includes it compiles it for its instruction set (plain loops; no contraction, so the bits agree).
  *
- * A block is read byte by byte: it may lie anywhere in a file. `d` and `dmin` are binary16 scales, possibly subnormal or infinite.
+ * A block is read byte by byte: it may lie anywhere in a file. `d` and `dmin` are binary16 scales, possibly subnormal
+ * or infinite.
  */
 #ifndef WEIR_DEQUANT_IMPL_H
 #define WEIR_DEQUANT_IMPL_H
@@ -176,10 +177,11 @@ typedef struct dequant_type {
 } dequant_type;
 
 static const dequant_type dequant_types[WEIR_DTYPE_COUNT] = {
-    [WEIR_Q4_0] = {32, 18, dequant_q4_0},   [WEIR_Q4_1] = {32, 20, dequant_q4_1},   [WEIR_Q5_0] = {32, 22, dequant_q5_0},
-    [WEIR_Q5_1] = {32, 24, dequant_q5_1},   [WEIR_Q8_0] = {32, 34, dequant_q8_0},   [WEIR_Q2_K] = {256, 84, dequant_q2_k},
-    [WEIR_Q3_K] = {256, 110, dequant_q3_k}, [WEIR_Q4_K] = {256, 144, dequant_q4_k}, [WEIR_Q5_K] = {256, 176, dequant_q5_k},
-    [WEIR_Q6_K] = {256, 210, dequant_q6_k},
+    [WEIR_Q4_0] = {32, 18, dequant_q4_0},   [WEIR_Q4_1] = {32, 20, dequant_q4_1},
+    [WEIR_Q5_0] = {32, 22, dequant_q5_0},   [WEIR_Q5_1] = {32, 24, dequant_q5_1},
+    [WEIR_Q8_0] = {32, 34, dequant_q8_0},   [WEIR_Q2_K] = {256, 84, dequant_q2_k},
+    [WEIR_Q3_K] = {256, 110, dequant_q3_k}, [WEIR_Q4_K] = {256, 144, dequant_q4_k},
+    [WEIR_Q5_K] = {256, 176, dequant_q5_k}, [WEIR_Q6_K] = {256, 210, dequant_q6_k},
 };
 
 static void elem_dequant(weir_dtype type, const void *src, int64_t n, float *dst)

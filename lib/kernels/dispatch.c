@@ -29,7 +29,8 @@ static bool has_avx512(void)
 {
     unsigned a, b, c, d;
     const unsigned need = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
-    return has_avx2() && (saved_state() & 0xe6) == 0xe6 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & need) == need;
+    return has_avx2() && (saved_state() & 0xe6) == 0xe6 && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+           (b & need) == need;
 }
 #endif
 
@@ -81,7 +82,8 @@ weir_status weir_kern_pick(const weir_kern **out, const char *name, weir_err *er
     for (int i = 0; i < N_TABLES; i++)
         if (!strcmp(tables[i].kern->name, name)) {
             if (tables[i].runs && !tables[i].runs())
-                return weir_fail(err, WEIR_E_ARG, "kernel table '%s' needs instructions that this processor lacks", name);
+                return weir_fail(err, WEIR_E_ARG, "kernel table '%s' needs instructions that this processor lacks",
+                                 name);
             *out = tables[i].kern;
             return WEIR_OK;
         }

@@ -1,5 +1,5 @@
-/* kernels/elem_impl.h: the row kernels of a table, over 16 lanes. One source for every table: include a vec_*.h first. Each .c
- * that includes it gets its own static copies, compiled for its instruction set. */
+/* kernels/elem_impl.h: the row kernels of a table, over 16 lanes. One source for every table: include a vec_*.h first.
+ * Each .c that includes it gets its own static copies, compiled for its instruction set. */
 #ifndef WEIR_ELEM_IMPL_H
 #define WEIR_ELEM_IMPL_H
 
@@ -241,9 +241,9 @@ static void elem_exp_sum(const float *x, int64_t n, float *max, float *sum)
 }
 
 /* The part of a table that comes from this file. */
-#define WEIR_ELEM_KERNELS                                                                                            \
-    .add = elem_add, .scale = elem_scale, .softcap = elem_softcap, .act = elem_act, .rope = elem_rope,               \
-    .norm_stat = elem_norm_stat, .norm_apply = elem_norm_apply, .norm_gain = elem_norm_gain,                         \
+#define WEIR_ELEM_KERNELS                                                                                              \
+    .add = elem_add, .scale = elem_scale, .softcap = elem_softcap, .act = elem_act, .rope = elem_rope,                 \
+    .norm_stat = elem_norm_stat, .norm_apply = elem_norm_apply, .norm_gain = elem_norm_gain,                           \
     .score_row = elem_score_row, .softmax_row = elem_softmax_row, .exp_sum = elem_exp_sum
 
 #endif

@@ -1,16 +1,16 @@
 /* kernels/gemm.c: y = x W + bias over packed panels, for one row or many.
  *
- * x is packed once into row panels [k][<= 8 rows] (a single row is used as it is); then every (range of column panels, block of
- * rows) is a task. Inside a task k goes in blocks that keep the rows' panels in the second-level cache; between blocks the chains
- * rest in y, which is exact. So no choice of blocks, tasks or threads can reach the bits.
+ * x is packed once into row panels [k][<= 8 rows] (a single row is used as it is); then every (range of column panels,
+ * block of rows) is a task. Inside a task k goes in blocks that keep the rows' panels in the second-level cache;
+ * between blocks the chains rest in y, which is exact. So no choice of blocks, tasks or threads can reach the bits.
  */
 #include <string.h>
 
 #include "base/parallel.h"
 #include "kernels/kern.h"
 
-#define K_BLOCK 768      /* a block of k of one panel: 147 KiB */
-#define ROW_PANELS 12    /* row panels in a task: 12 x 8 x 768 floats are 295 KiB */
+#define K_BLOCK 768       /* a block of k of one panel: 147 KiB */
+#define ROW_PANELS 12     /* row panels in a task: 12 x 8 x 768 floats are 295 KiB */
 #define PACK_SERIAL 32768 /* fewer elements than this are packed by the calling thread */
 
 typedef struct gemm_plan {
@@ -54,7 +54,8 @@ static void pack_x(void *ctx, int64_t p, int thread)
 }
 
 /* One tile to its place in y. A last panel that is wider than the weights goes through a buffer. */
-static void tile_to(const gemm_plan *s, weir_tile *t, weir_dtype type, float *y, int64_t ldy, int64_t cols, const float *bias)
+static void tile_to(const gemm_plan *s, weir_tile *t, weir_dtype type, float *y, int64_t ldy, int64_t cols,
+                    const float *bias)
 {
     if (cols >= WEIR_PANEL) {
         t->c = y;
@@ -79,7 +80,8 @@ static void tile_to(const gemm_plan *s, weir_tile *t, weir_dtype type, float *y,
 }
 
 /* Column panel j of weight o, k in [k0, k0 + kn) of the call's range, for the row panels [p0, p1). */
-static void run_panel(const gemm_plan *s, const weir_gemm_out *o, int64_t j, int64_t k0, int64_t kn, int64_t p0, int64_t p1, int thread)
+static void run_panel(const gemm_plan *s, const weir_gemm_out *o, int64_t j, int64_t k0, int64_t kn, int64_t p0,
+                      int64_t p1, int thread)
 {
     const weir_gemm *g = s->g;
     const weir_panels *w = o->w;
@@ -114,7 +116,8 @@ static int64_t k_block(const weir_panels *w, int64_t m, int64_t kn)
 }
 
 /* The column panels [j0, j1) of weight o. */
-static void run_range(const gemm_plan *s, const weir_gemm_out *o, int64_t j0, int64_t j1, int64_t p0, int64_t p1, int thread)
+static void run_range(const gemm_plan *s, const weir_gemm_out *o, int64_t j0, int64_t j1, int64_t p0, int64_t p1,
+                      int thread)
 {
     const int64_t kn = s->g->kn, step = k_block(o->w, s->g->m, kn);
     for (int64_t k0 = 0; k0 < kn; k0 += step)

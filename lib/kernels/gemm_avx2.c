@@ -1,5 +1,5 @@
-/* kernels/gemm_avx2.c: tiles of 4 x 24 in 12 accumulators of 8 lanes, over the same panels as AVX-512: a tile of 8 x 48 is four of
- * them. One or two rows take all 48 columns at once, so that a decode reads each weight once. */
+/* kernels/gemm_avx2.c: tiles of 4 x 24 in 12 accumulators of 8 lanes, over the same panels as AVX-512: a tile of 8 x 48
+ * is four of them. One or two rows take all 48 columns at once, so that a decode reads each weight once. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 

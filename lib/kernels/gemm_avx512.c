@@ -81,32 +81,32 @@ INLINE void tile(const weir_tile *t, int mr, int nv, bool stairs, __m512 (*load)
             _mm512_storeu_ps(t->c + i * t->ldc + 16 * j, c[i][j]);
 }
 
-#define ROWS(nv, stairs, load)              \
-    switch (t->mr) {                        \
-    case 1:                                 \
-        tile(t, 1, nv, false, load);        \
-        break;                              \
-    case 2:                                 \
-        tile(t, 2, nv, stairs, load);       \
-        break;                              \
-    case 3:                                 \
-        tile(t, 3, nv, stairs, load);       \
-        break;                              \
-    case 4:                                 \
-        tile(t, 4, nv, stairs, load);       \
-        break;                              \
-    case 5:                                 \
-        tile(t, 5, nv, stairs, load);       \
-        break;                              \
-    case 6:                                 \
-        tile(t, 6, nv, stairs, load);       \
-        break;                              \
-    case 7:                                 \
-        tile(t, 7, nv, stairs, load);       \
-        break;                              \
-    default:                                \
-        tile(t, 8, nv, stairs, load);       \
-        break;                              \
+#define ROWS(nv, stairs, load)                                                                                         \
+    switch (t->mr) {                                                                                                   \
+    case 1:                                                                                                            \
+        tile(t, 1, nv, false, load);                                                                                   \
+        break;                                                                                                         \
+    case 2:                                                                                                            \
+        tile(t, 2, nv, stairs, load);                                                                                  \
+        break;                                                                                                         \
+    case 3:                                                                                                            \
+        tile(t, 3, nv, stairs, load);                                                                                  \
+        break;                                                                                                         \
+    case 4:                                                                                                            \
+        tile(t, 4, nv, stairs, load);                                                                                  \
+        break;                                                                                                         \
+    case 5:                                                                                                            \
+        tile(t, 5, nv, stairs, load);                                                                                  \
+        break;                                                                                                         \
+    case 6:                                                                                                            \
+        tile(t, 6, nv, stairs, load);                                                                                  \
+        break;                                                                                                         \
+    case 7:                                                                                                            \
+        tile(t, 7, nv, stairs, load);                                                                                  \
+        break;                                                                                                         \
+    default:                                                                                                           \
+        tile(t, 8, nv, stairs, load);                                                                                  \
+        break;                                                                                                         \
     }
 
 static void tile_1(const weir_tile *t)

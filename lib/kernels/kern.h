@@ -1,15 +1,15 @@
 /* kernels/kern.h: the table of micro-kernels (private to lib/kernels).
  *
- * One table an instruction set: kern_ref.c, kern_avx2.c, kern_avx512.c. Everything that decides an order of arithmetic across
- * blocks, rows or threads lives in the drivers (gemm.c, attention.c, norm.c, ops.c), which all tables share; a micro-kernel
- * only has to keep the order that is written beside it here, and all of them do, to the bit.
+ * One table an instruction set: kern_ref.c, kern_avx2.c, kern_avx512.c. Everything that decides an order of arithmetic
+ * across blocks, rows or threads lives in the drivers (gemm.c, attention.c, norm.c, ops.c), which all tables share; a
+ * micro-kernel only has to keep the order that is written beside it here, and all of them do, to the bit.
  */
 #ifndef WEIR_KERNELS_KERN_H
 #define WEIR_KERNELS_KERN_H
 
 #include "kernels/kernels.h"
 
-#define WEIR_LANES 16  /* virtual lanes of a row reduction */
+#define WEIR_LANES 16    /* virtual lanes of a row reduction */
 #define WEIR_TILE_ROWS 8 /* rows of the largest tile */
 
 /* Checkpoints may store numbers at any byte. */
@@ -19,7 +19,8 @@ typedef uint16_t weir_u16u __attribute__((aligned(1), may_alias));
 enum {
     WEIR_TILE_ADD = 1, /* the chains go on from what c holds; else they start from +0 */
     WEIR_TILE_END = 2, /* the chains end here: add the bias, store NaN as 0x7fc00000 */
-    /* mr - 1 more steps of k follow, step j only for the rows after row j: the keys that the later queries of a block see. */
+    /* mr - 1 more steps of k follow, step j only for the rows after row j: the keys that the later queries of a block
+       see. */
     WEIR_TILE_STAIRS = 4
 };
 
@@ -64,8 +65,9 @@ struct weir_kern {
 
     /* dst[i] = src[i] * scale, then cap * tanh(. / cap) if cap > 0, for i in [0, n). */
     void (*score_row)(float *dst, const float *src, int64_t n, float scale, float cap);
-    /* x[i] = score of src[i] as in score_row; dst[i] = exp(x[i] - max) * (1 / sum) for i in [lo, hi), 0 for all if every one is -inf;
-     * lanes by i mod 16. dst may be src. Below lo, as far as a multiple of 16, dst is overwritten too. */
+    /* x[i] = score of src[i] as in score_row; dst[i] = exp(x[i] - max) * (1 / sum) for i in [lo, hi), 0 for all if
+     * every one is -inf; lanes by i mod 16. dst may be src. Below lo, as far as a multiple of 16, dst is overwritten
+     * too. */
     void (*softmax_row)(float *dst, const float *src, int64_t lo, int64_t hi, float scale, float cap);
     /* max and sum of exp(x - max) over n columns, lanes by i mod 16, each 1024 columns summed apart. */
     void (*exp_sum)(const float *x, int64_t n, float *max, float *sum);
@@ -84,8 +86,8 @@ struct weir_panels {
     weir_dtype type;
     bool pooled; /* data lies in a pool */
     int64_t n, k;
-    void *data;   /* F32, F16, BF16: [ceil(n/48)][k][48] */
-    size_t bytes; /* of data and row */
+    void *data;         /* F32, F16, BF16: [ceil(n/48)][k][48] */
+    size_t bytes;       /* of data and row */
     const char *stored; /* block types: row 0 of the view */
     int64_t row_bytes;
     int64_t *row; /* block types: the map, or NULL */
@@ -94,10 +96,11 @@ struct weir_panels {
 /* 64-byte aligned, not zeroed; NULL when there is no memory. */
 void *weir_panel_pool_take(weir_panel_pool *pool, size_t bytes);
 
-#define WEIR_QUANT_K 256 /* weights of a block type are widened this many k at a time */
+#define WEIR_QUANT_K 256           /* weights of a block type are widened this many k at a time */
 size_t weir_dequant_scratch(void); /* floats that a thread needs for one tile of such weights */
 /* The tile [kn][48] of panel j from column k0 on, in scratch; kn <= WEIR_QUANT_K. */
-const float *weir_panels_widen(const weir_kern *k, const weir_panels *p, int64_t j, int64_t k0, int64_t kn, float *scratch);
+const float *weir_panels_widen(const weir_kern *k, const weir_panels *p, int64_t j, int64_t k0, int64_t kn,
+                               float *scratch);
 
 static inline int64_t weir_min64(int64_t a, int64_t b)
 {

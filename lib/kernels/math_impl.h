@@ -1,8 +1,9 @@
-/* kernels/math_impl.h: exp, tanh, erf and the activations over 16 lanes. One source for every table: include a vec_*.h first.
+/* kernels/math_impl.h: exp, tanh, erf and the activations over 16 lanes. One source for every table: include a vec_*.h
+ * first.
  *
- * Each function is a fixed sequence of IEEE operations, so that it has the same bits wherever it runs. The polynomials are
- * minimax fits made by tests/conformance/fit_polynomials.py; README.md has the measured errors. Infinities, NaN, subnormal
- * results and overflow are those of the mathematical function. No table flushes subnormal numbers.
+ * Each function is a fixed sequence of IEEE operations, so that it has the same bits wherever it runs. The polynomials
+ * are minimax fits made by tests/conformance/fit_polynomials.py; README.md has the measured errors. Infinities, NaN,
+ * subnormal results and overflow are those of the mathematical function. No table flushes subnormal numbers.
  */
 #ifndef WEIR_MATH_IMPL_H
 #define WEIR_MATH_IMPL_H
@@ -26,8 +27,8 @@ static inline vf v_canon(vf x)
     return v_select(v_isnan(x), v_float(vi_set(0x7fc00000u)), x);
 }
 
-/* exp x = 2^n exp f, f = x - n ln 2 in [-0.347, 0.347], exp f = 1 + f + f^2 q(f). v_max and v_min give their second operand when it
- * is NaN. */
+/* exp x = 2^n exp f, f = x - n ln 2 in [-0.347, 0.347], exp f = 1 + f + f^2 q(f). v_max and v_min give their second
+ * operand when it is NaN. */
 static inline vf v_exp(vf x)
 {
     const vf magic = v_set(0x1.8p23f); /* its last bit is worth 1: adding it rounds to an integer */

@@ -80,7 +80,8 @@ static void add_norm_row(void *ctx, int64_t r, int thread)
         norm_row(ctx, r, thread);
 }
 
-void weir_add_norm(const weir_kern *k, int threads, float *dst, const float *a, const float *b, int64_t rows, int64_t c, const weir_norm *n)
+void weir_add_norm(const weir_kern *k, int threads, float *dst, const float *a, const float *b, int64_t rows, int64_t c,
+                   const weir_norm *n)
 {
     for_rows(threads, rows, c, add_norm_row, &(norm_ctx){.kern = k, .n = n, .dst = dst, .a = a, .b = b, .c = c});
 }

@@ -78,7 +78,8 @@ static void act_piece(void *ctx, int64_t i, int thread)
     c->kern->act(c->act, c->dst + at, c->a + at, c->b ? c->b + at : NULL, n);
 }
 
-void weir_op_act(const weir_kern *k, int threads, weir_act act, float *post, const float *pre, const float *up, int64_t n)
+void weir_op_act(const weir_kern *k, int threads, weir_act act, float *post, const float *pre, const float *up,
+                 int64_t n)
 {
     for_pieces(threads, act_piece, &(op_ctx){.kern = k, .dst = post, .a = pre, .b = up, .n = n, .act = act});
 }
@@ -129,7 +130,9 @@ static void logprob_row(void *ctx, int64_t r, int thread)
     c->out[r] = isnan(y) ? NAN : y;
 }
 
-void weir_op_logprob(const weir_kern *k, int threads, float *out, const float *x, int64_t ld, int64_t rows, int64_t v, const int32_t *target)
+void weir_op_logprob(const weir_kern *k, int threads, float *out, const float *x, int64_t ld, int64_t rows, int64_t v,
+                     const int32_t *target)
 {
-    weir_parallel_for(threads, rows, 1, logprob_row, &(logprob_ctx){.kern = k, .out = out, .x = x, .ld = ld, .v = v, .target = target});
+    weir_parallel_for(threads, rows, 1, logprob_row,
+                      &(logprob_ctx){.kern = k, .out = out, .x = x, .ld = ld, .v = v, .target = target});
 }

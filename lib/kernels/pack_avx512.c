@@ -37,7 +37,8 @@ static inline __attribute__((always_inline)) void transpose_16x16(__m512 r[16])
 static void eight_rows(float *dst, int64_t ldd, const weir_f32u *const *row, int rows, int64_t cols)
 {
     const __mmask8 lanes = (__mmask8)((1u << rows) - 1);
-    const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
+                  second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
     for (int64_t c = 0; c < cols; c += 16) {
         const int n = cols - c < 16 ? (int)(cols - c) : 16;
         const __mmask16 part = (__mmask16)((1u << n) - 1);

@@ -1,8 +1,8 @@
 /* kernels/panels.c: weights packed into column panels, once, when a layer is first used.
  *
- * A panel holds 48 outputs: [K][48], so that a tile reads 48 neighbouring weights for each k and the whole matrix streams
- * through the cache in the order in which it lies in memory. fp32, F16 and BF16 are copied; a block type stays where it is (in the
- * map of the file), and weir_panels_widen makes the fp32 panel of the tile that is being computed.
+ * A panel holds 48 outputs: [K][48], so that a tile reads 48 neighbouring weights for each k and the whole matrix
+ * streams through the cache in the order in which it lies in memory. fp32, F16 and BF16 are copied; a block type stays
+ * where it is (in the map of the file), and weir_panels_widen makes the fp32 panel of the tile that is being computed.
  */
 #include <string.h>
 
@@ -17,8 +17,8 @@ typedef struct pack_ctx {
     const weir_kern *kern;
     const weir_wview *w;
     weir_panels *p;
-    int64_t size;     /* bytes of an element */
-    int64_t k_chunk;  /* k_major: rows of the tensor in one task */
+    int64_t size;    /* bytes of an element */
+    int64_t k_chunk; /* k_major: rows of the tensor in one task */
 } pack_ctx;
 
 static int64_t stored_index(const weir_wview *w, int64_t n)
@@ -51,7 +51,8 @@ static void pack_rows(void *ctx, int64_t j, int thread)
         }
 }
 
-/* --- [k][n]: pieces of 48 neighbours are copied; a few panels at a time, so that reads and writes both run on for a while */
+/* --- [k][n]: pieces of 48 neighbours are copied; a few panels at a time, so that reads and writes both run on for a
+ * while */
 #define PANELS_AT_ONCE 8
 
 static void copy_piece(const pack_ctx *c, char *dst, const char *src, int64_t n, int64_t count)
@@ -127,7 +128,8 @@ size_t weir_dequant_scratch(void)
     return (size_t)WEIR_QUANT_K * WEIR_PANEL + (size_t)(ROWS_AT_ONCE + 1) * WIDE_K;
 }
 
-const float *weir_panels_widen(const weir_kern *k, const weir_panels *p, int64_t j, int64_t k0, int64_t kn, float *scratch)
+const float *weir_panels_widen(const weir_kern *k, const weir_panels *p, int64_t j, int64_t k0, int64_t kn,
+                               float *scratch)
 {
     const int64_t block = weir_dtype_block(p->type), bytes = weir_dtype_bytes(p->type);
     const int64_t from = k0 / block * block, to = weir_ceil_div(k0 + kn, block) * block;
@@ -167,7 +169,8 @@ static bool view_fits(const weir_wview *w)
         return false;
     last_row = w->k_major ? w->k - 1 : most;
     last_col = w->k_major ? most : w->k - 1;
-    if (last_col >= w->stride || !weir_mul64(last_row, w->stride, &end) || !weir_add64(end, last_col / block * block + block, &end))
+    if (last_col >= w->stride || !weir_mul64(last_row, w->stride, &end) ||
+        !weir_add64(end, last_col / block * block + block, &end))
         return false;
     return weir_mul64(end / block, bytes, &end) && (uint64_t)end <= w->t->bytes;
 }
@@ -182,8 +185,8 @@ weir_status weir_panels_new(weir_panels **out, const weir_wview *w, int threads,
     if (weir_dtype_block(type) > 1 && w->k_major)
         return weir_fail(err, WEIR_E_UNSUPPORTED, "weights '%s' are stored in blocks across outputs", name);
     if (!view_fits(w))
-        return weir_fail(err, WEIR_E_SHAPE, "weights '%s' are smaller than the %lld x %lld that is read from them", name,
-                         (long long)w->n, (long long)w->k);
+        return weir_fail(err, WEIR_E_SHAPE, "weights '%s' are smaller than the %lld x %lld that is read from them",
+                         name, (long long)w->n, (long long)w->k);
     weir_panels *p = weir_calloc(1, sizeof *p);
     if (!p)
         return weir_nomem(err, "packed weights");

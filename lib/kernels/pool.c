@@ -1,8 +1,9 @@
 /* kernels/pool.c: memory for the packed weights of a model.
  *
- * One row of activations reads every weight once, at the speed of memory; on pages of 4 KiB it gets little more than half of that,
- * because the processor's prefetch ends with each page and the translations of a whole model fit nowhere. Matrices of one to four MiB
- * fill no huge page of their own, so they share blocks that do. What a block has left over is never touched and costs nothing.
+ * One row of activations reads every weight once, at the speed of memory; on pages of 4 KiB it gets little more than
+ * half of that, because the processor's prefetch ends with each page and the translations of a whole model fit nowhere.
+ * Matrices of one to four MiB fill no huge page of their own, so they share blocks that do. What a block has left over
+ * is never touched and costs nothing.
  */
 #include <pthread.h>
 

@@ -34,8 +34,8 @@ static double cos_core(double x)
     return 1.0 + s * p;
 }
 
-/* x - n pi/2 with pi/2 in three parts: the product with the first, of 33 bits, is exact for n < 2^20, and what the three leave out
- * is below 1e-33 n. */
+/* x - n pi/2 with pi/2 in three parts: the product with the first, of 33 bits, is exact for n < 2^20, and what the
+ * three leave out is below 1e-33 n. */
 static void sin_cos(float angle, float *sine, float *cosine)
 {
     const double x = angle;
@@ -86,10 +86,11 @@ static void rope_row(void *ctx, int64_t r, int thread)
     }
 }
 
-void weir_op_rope(const weir_kern *k, int threads, float *dst, const float *src, int64_t rows, int64_t heads, int64_t d, int64_t rot,
-                  const float *cos_sin, const int64_t *pos)
+void weir_op_rope(const weir_kern *k, int threads, float *dst, const float *src, int64_t rows, int64_t heads, int64_t d,
+                  int64_t rot, const float *cos_sin, const int64_t *pos)
 {
-    rope_ctx c = {.kern = k, .dst = dst, .src = src, .cos_sin = cos_sin, .heads = heads, .d = d, .rot = rot, .pos = pos};
+    rope_ctx c = {
+        .kern = k, .dst = dst, .src = src, .cos_sin = cos_sin, .heads = heads, .d = d, .rot = rot, .pos = pos};
     const int64_t grain = weir_max64(1, 8192 / weir_max64(1, heads * d));
     weir_parallel_for(rows <= grain ? 1 : threads, rows, grain, rope_row, &c);
 }

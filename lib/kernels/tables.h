@@ -1,4 +1,5 @@
-/* kernels/tables.h: micro-kernels that live in files of their own, for kern_avx2.c and kern_avx512.c to put into their tables. */
+/* kernels/tables.h: micro-kernels that live in files of their own, for kern_avx2.c and kern_avx512.c to put into their
+ * tables. */
 #ifndef WEIR_KERNELS_TABLES_H
 #define WEIR_KERNELS_TABLES_H
 

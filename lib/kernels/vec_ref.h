@@ -20,10 +20,10 @@ typedef struct vm { /* a truth value a lane */
 /* Not inlined: nothing here is made for speed, and sanitizers take minutes over the sums of these structs. */
 #define V_FN static __attribute__((noinline, unused))
 
-#define V_MAP(expr)                  \
-    vf r;                            \
-    for (int i = 0; i < 16; i++)     \
-        r.f[i] = (expr);             \
+#define V_MAP(expr)                                                                                                    \
+    vf r;                                                                                                              \
+    for (int i = 0; i < 16; i++)                                                                                       \
+        r.f[i] = (expr);                                                                                               \
     return r
 
 V_FN vf v_set(float x)
@@ -125,10 +125,10 @@ V_FN vf v_float(vi a)
     return r;
 }
 
-#define V_MAPI(expr)                 \
-    vi r;                            \
-    for (int i = 0; i < 16; i++)     \
-        r.u[i] = (expr);             \
+#define V_MAPI(expr)                                                                                                   \
+    vi r;                                                                                                              \
+    for (int i = 0; i < 16; i++)                                                                                       \
+        r.u[i] = (expr);                                                                                               \
     return r
 
 V_FN vi vi_set(uint32_t x)
@@ -144,8 +144,8 @@ V_FN vi vi_or(vi a, vi b)
     V_MAPI(a.u[i] | b.u[i]);
 }
 
-/* y 2^n for whole n in [-252, 254] and y in [0.5, 2], rounded once: the first factor is exact, the second rounds, if at all, into the
- * subnormal numbers or to infinity. */
+/* y 2^n for whole n in [-252, 254] and y in [0.5, 2], rounded once: the first factor is exact, the second rounds, if at
+ * all, into the subnormal numbers or to infinity. */
 V_FN vf v_scale2(vf y, vf n)
 {
     for (int i = 0; i < 16; i++) {

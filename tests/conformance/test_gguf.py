@@ -18,7 +18,8 @@ VOCAB, WIDTH = 96, 256
 # Byte offsets of the fp16 scales in a block.
 SCALES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2],
           "Q5_K": [0, 2], "Q6_K": [208]}
-SPECIAL = [0x0000, 0x8000, 0x0001, 0x03FF, 0x83FF, 0x0400, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00, 0x7E00, 0xFE01]  # 0, subnormal, largest, inf, NaN
+# 0, subnormal, smallest normal, largest, infinite, NaN
+SPECIAL = [0x0000, 0x8000, 0x0001, 0x03FF, 0x83FF, 0x0400, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00, 0x7E00, 0xFE01]
 
 
 def random_rows(kind):

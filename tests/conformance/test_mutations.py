@@ -37,7 +37,8 @@ def test_golden_files_catch_each_mistake(name):
     sys.path.insert(0, str(make_golden.GOLDEN))
     import test_golden
     entry = test_golden.entries(name)[0]
-    index = dict(name=name, family=entry["family"], hf=name, gguf=None, dtype=tiny.CHECKPOINTS[name][3].get("dtype", "F32"), vocab=0, ctx=0, same_bits=False)
+    dtype = tiny.CHECKPOINTS[name][3].get("dtype", "F32")
+    index = dict(name=name, family=entry["family"], hf=name, gguf=None, dtype=dtype, vocab=0, ctx=0, same_bits=False)
     model = reference.in_float64(models.load(models.tiny_case(make_golden.GOLDEN / "models", index)))
     assert not test_golden.differences(entry, reference.capture(model, entry["ids"]))
     missed = []
@@ -50,6 +51,8 @@ def test_golden_files_catch_each_mistake(name):
 
 def test_no_mistake_went_untried():
     """Runs after the tests above: every mistake of the list was possible on some model, biases of every kind too."""
+    if not SEEN:
+        pytest.skip("the tests that try the mistakes were not chosen")
     untried = [f.__name__ for f in mutations.ALL if f.__name__ not in SEEN]
     assert not untried, untried
     kinds = {re.split(r"[.:]", name)[-1] for name in SEEN if name.startswith("bias_left_out:")}

@@ -1,5 +1,5 @@
-/* tests/kernels/check.h: what the kernel tests share: numbers with every kind of trouble in them, guarded buffers, comparison to the
- * bit, and the account of which tables ran. Each program that includes this ends with CHECK_TESTS. */
+/* tests/kernels/check.h: what the kernel tests share: numbers with every kind of trouble in them, guarded buffers,
+ * comparison to the bit, and the account of which tables ran. Each program that includes this ends with CHECK_TESTS. */
 #ifndef WEIR_TESTS_KERNELS_CHECK_H
 #define WEIR_TESTS_KERNELS_CHECK_H
 
@@ -127,15 +127,15 @@ UNUSED static int64_t first_difference(const float *a, const float *b, int64_t n
             return i;
     return -1;
 }
-#define SAME(a, b, n, ...)                                                                                            \
-    do {                                                                                                              \
-        const int64_t at_ = first_difference(a, b, n);                                                                \
-        if (at_ >= 0) {                                                                                               \
-            char what_[200];                                                                                          \
-            snprintf(what_, sizeof what_, __VA_ARGS__);                                                               \
-            fail_msg("%s: element %lld is %08x (%g), not %08x (%g)", what_, (long long)at_, to_bits((a)[at_]),        \
-                     (double)(a)[at_], to_bits((b)[at_]), (double)(b)[at_]);                                          \
-        }                                                                                                             \
+#define SAME(a, b, n, ...)                                                                                             \
+    do {                                                                                                               \
+        const int64_t at_ = first_difference(a, b, n);                                                                 \
+        if (at_ >= 0) {                                                                                                \
+            char what_[200];                                                                                           \
+            snprintf(what_, sizeof what_, __VA_ARGS__);                                                                \
+            fail_msg("%s: element %lld is %08x (%g), not %08x (%g)", what_, (long long)at_, to_bits((a)[at_]),         \
+                     (double)(a)[at_], to_bits((b)[at_]), (double)(b)[at_]);                                           \
+        }                                                                                                              \
     } while (0)
 
 /* Every NaN in p is the one that is stored. */
@@ -158,9 +158,8 @@ UNUSED static const weir_kern *ref(void)
     return table[0];
 }
 /* for EACH_TABLE(k): every table of this machine, ref first; counts what ran */
-#define EACH_TABLE(k)                                                                                                 \
-    (int i_##k = 0; i_##k < tables; i_##k++)                                                                          \
-        for (const weir_kern *k = (ran[i_##k]++, table[i_##k]); k; k = NULL)
+#define EACH_TABLE(k)                                                                                                  \
+    (int i_##k = 0; i_##k < tables; i_##k++) for (const weir_kern *k = (ran[i_##k]++, table[i_##k]); k; k = NULL)
 
 static int find_tables(void **state)
 {

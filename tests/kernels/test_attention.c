@@ -1,5 +1,6 @@
-/* test_attention: one row at a time, written down plainly, against every way in which the library may come to the same row: tables,
- * threads, prefill in pieces of any length, decode, several sequences in a batch, staged and fused. The caches begin full of NaN. */
+/* test_attention: one row at a time, written down plainly, against every way in which the library may come to the same
+ * row: tables, threads, prefill in pieces of any length, decode, several sequences in a batch, staged and fused. The
+ * caches begin full of NaN. */
 #include "check.h"
 
 #include "kernels/vec_ref.h"
@@ -9,8 +10,8 @@
 /* A sequence of len positions with all its queries, keys and values, and what must come out. */
 typedef struct history {
     int64_t len;
-    float *q, *k, *v;                /* [len, H or K, D] */
-    float *z, *scores, *pattern;     /* [len, H, D], [len, H, len]: -inf and 0 where invisible */
+    float *q, *k, *v;            /* [len, H or K, D] */
+    float *z, *scores, *pattern; /* [len, H, D], [len, H, len]: -inf and 0 where invisible */
 } history;
 
 typedef struct shape {
@@ -130,7 +131,8 @@ static float *gather(const run *r, int64_t rows, int64_t width, const float *(*o
 {
     float *p = numbers(rows * width, 0);
     for (int i = 0; i < r->n_seq; i++)
-        memcpy(p + r->seq[i].row0 * width, of(&r->h[i]) + r->seq[i].past * width, (size_t)(r->seq[i].n * width) * sizeof *p);
+        memcpy(p + r->seq[i].row0 * width, of(&r->h[i]) + r->seq[i].past * width,
+               (size_t)(r->seq[i].n * width) * sizeof *p);
     return p;
 }
 static const float *of_q(const history *h)
@@ -147,7 +149,8 @@ static const float *of_v(const history *h)
 }
 
 /* A row of scores or pattern: as far as the query, then nothing but `beyond` up to S. */
-static void check_row(const weir_attn *a, const char *what, const float *got, const float *want, float beyond, int64_t visible)
+static void check_row(const weir_attn *a, const char *what, const float *got, const float *want, float beyond,
+                      int64_t visible)
 {
     SAME(got, want, visible, "%s", what);
     for (int64_t i = visible; i < a->s; i++)
@@ -160,12 +163,14 @@ static void check_batch(const run *r, const weir_attn *a, int way, const char *w
     for (int i = 0; i < r->n_seq; i++) {
         const weir_attn_seq *s = &r->seq[i];
         const history *h = &r->h[i];
-        SAME(a->z + s->row0 * width, h->z + s->past * width, s->n * width, "z of %s, sequence %d from %lld, %lld rows", what, i,
-             (long long)s->past, (long long)s->n);
+        SAME(a->z + s->row0 * width, h->z + s->past * width, s->n * width, "z of %s, sequence %d from %lld, %lld rows",
+             what, i, (long long)s->past, (long long)s->n);
         for (int64_t t = 0; way == WAY_STAGED && t < s->n * a->heads; t++) {
             const int64_t at = s->past * a->heads + t, visible = s->past + t / a->heads + 1;
-            check_row(a, "scores", a->scores + (s->row0 * a->heads + t) * a->s, h->scores + at * h->len, -INFINITY, visible);
-            check_row(a, "pattern", a->pattern + (s->row0 * a->heads + t) * a->s, h->pattern + at * h->len, 0.0f, visible);
+            check_row(a, "scores", a->scores + (s->row0 * a->heads + t) * a->s, h->scores + at * h->len, -INFINITY,
+                      visible);
+            check_row(a, "pattern", a->pattern + (s->row0 * a->heads + t) * a->s, h->pattern + at * h->len, 0.0f,
+                      visible);
         }
     }
 }
@@ -173,12 +178,20 @@ static void check_batch(const run *r, const weir_attn *a, int way, const char *w
 static void run_batch(run *r, const weir_kern *k, int threads, int64_t rows, int64_t longest, int way)
 {
     const shape *s = r->s;
-    weir_attn a = {.heads = s->heads, .kv_heads = s->kv_heads, .d = s->d, .scale = s->scale, .softcap = s->softcap, .window = s->window,
-                   .seq = r->seq, .n_seq = r->n_seq, .s = longest + pick(0, 20)};
+    weir_attn a = {.heads = s->heads,
+                   .kv_heads = s->kv_heads,
+                   .d = s->d,
+                   .scale = s->scale,
+                   .softcap = s->softcap,
+                   .window = s->window,
+                   .seq = r->seq,
+                   .n_seq = r->n_seq,
+                   .s = longest + pick(0, 20)};
     float *q = gather(r, rows, s->heads * s->d, of_q);
     float *key = gather(r, rows, s->kv_heads * s->d, of_k), *val = gather(r, rows, s->kv_heads * s->d, of_v);
     guarded z = guarded_new(rows * s->heads * s->d, (int)rng() & 15);
-    guarded scores = guarded_new(rows * s->heads * a.s, (int)rng() & 15), pattern = guarded_new(rows * s->heads * a.s, (int)rng() & 15);
+    guarded scores = guarded_new(rows * s->heads * a.s, (int)rng() & 15),
+            pattern = guarded_new(rows * s->heads * a.s, (int)rng() & 15);
     a.scratch = weir_alloc_aligned(weir_attn_scratch(longest, s->d, threads));
     a.q = q;
     a.z = z.p;
@@ -211,7 +224,8 @@ static void run_batch(run *r, const weir_kern *k, int threads, int64_t rows, int
 }
 
 /* piece 0: everything at once; n: at most n positions a batch, each sequence its own number. */
-static void run_all(const shape *s, const history *h, int n_seq, const weir_kern *k, int threads, int64_t piece, int way)
+static void run_all(const shape *s, const history *h, int n_seq, const weir_kern *k, int threads, int64_t piece,
+                    int way)
 {
     run r;
     run_open(&r, s, h, n_seq);
@@ -241,10 +255,11 @@ static void check_shape(const shape *s, int64_t longest, int rare)
     for (int i = 0; i < n_seq; i++)
         h[i] = history_new(s, pick(1, longest), rare);
     static const int64_t pieces[] = {0, 1, 20}; /* 1: decode, mostly on one thread: it is too little to share */
-    for EACH_TABLE(k)
-        for (int p = 0; p < 3; p++)
-            for (int way = WAY_FUSED; way <= WAY_STAGED; way++)
-                run_all(s, h, n_seq, k, thread_counts[pieces[p] == 1 ? pick(0, 9) == 0 : pick(0, 2)], pieces[p], way);
+    for
+        EACH_TABLE(k)
+    for (int p = 0; p < 3; p++)
+        for (int way = WAY_FUSED; way <= WAY_STAGED; way++)
+            run_all(s, h, n_seq, k, thread_counts[pieces[p] == 1 ? pick(0, 9) == 0 : pick(0, 2)], pieces[p], way);
     for (int i = 0; i < n_seq; i++)
         history_free(&h[i]);
 }
@@ -324,7 +339,8 @@ static void accuracy(void **state)
     history_free(&h);
 }
 
-/* Scores that a hook has set to -inf give 0; a row of nothing else gives zeros; writes at invisible keys change nothing. */
+/* Scores that a hook has set to -inf give 0; a row of nothing else gives zeros; writes at invisible keys change
+ * nothing. */
 static void written_scores(void **state)
 {
     (void)state;
@@ -332,40 +348,57 @@ static void written_scores(void **state)
     float q[N * D], kv[N * D], z[N * D], scores[N * S], pattern[N * S];
     fill(q, N * D, 0);
     fill(kv, N * D, 0);
-    for EACH_TABLE(k) {
-        guarded kp = guarded_new((int64_t)weir_attn_k_floats(1, D, N), 0), v = guarded_new((int64_t)weir_attn_v_floats(1, D, N), 0);
-        const weir_attn_seq seq = {.n = N, .cap = N, .kp = kp.p, .v = v.p};
-        weir_attn a = {.heads = 1, .kv_heads = 1, .d = D, .scale = 1, .seq = &seq, .n_seq = 1, .q = q, .z = z, .scores = scores,
-                       .pattern = pattern, .s = S};
-        a.scratch = weir_alloc_aligned(weir_attn_scratch(N, D, 1));
-        weir_attn_store(k, 1, &a, kv, kv);
-        weir_attn_scores(k, 1, &a);
-        scores[3 * S + 1] = -INFINITY;
-        for (int i = 0; i < N; i++)
-            scores[4 * S + i] = -INFINITY;
-        scores[2 * S + 3] = 7.0f; /* the future */
-        weir_attn_softmax(k, 1, &a);
-        assert_true(pattern[3 * S + 1] == 0 && pattern[3 * S] > 0 && pattern[2 * S + 3] == 0);
-        for (int i = 0; i < S; i++)
-            assert_int_equal(to_bits(pattern[4 * S + i]), 0);
-        assert_true(fabsf(pattern[2 * S] + pattern[2 * S + 1] + pattern[2 * S + 2] - 1) < 1e-6f);
-        pattern[1 * S + 2] = 1.0f;
-        weir_attn_mix(k, 1, &a);
-        for (int c = 0; c < D; c++) {
-            assert_true(z[4 * D + c] == 0);
-            assert_true(z[D + c] == fmaf(pattern[S + 1], kv[D + c], fmaf(pattern[S], kv[c], 0.0f)));
+    for
+        EACH_TABLE(k)
+        {
+            guarded kp = guarded_new((int64_t)weir_attn_k_floats(1, D, N), 0),
+                    v = guarded_new((int64_t)weir_attn_v_floats(1, D, N), 0);
+            const weir_attn_seq seq = {.n = N, .cap = N, .kp = kp.p, .v = v.p};
+            weir_attn a = {.heads = 1,
+                           .kv_heads = 1,
+                           .d = D,
+                           .scale = 1,
+                           .seq = &seq,
+                           .n_seq = 1,
+                           .q = q,
+                           .z = z,
+                           .scores = scores,
+                           .pattern = pattern,
+                           .s = S};
+            a.scratch = weir_alloc_aligned(weir_attn_scratch(N, D, 1));
+            weir_attn_store(k, 1, &a, kv, kv);
+            weir_attn_scores(k, 1, &a);
+            scores[3 * S + 1] = -INFINITY;
+            for (int i = 0; i < N; i++)
+                scores[4 * S + i] = -INFINITY;
+            scores[2 * S + 3] = 7.0f; /* the future */
+            weir_attn_softmax(k, 1, &a);
+            assert_true(pattern[3 * S + 1] == 0 && pattern[3 * S] > 0 && pattern[2 * S + 3] == 0);
+            for (int i = 0; i < S; i++)
+                assert_int_equal(to_bits(pattern[4 * S + i]), 0);
+            assert_true(fabsf(pattern[2 * S] + pattern[2 * S + 1] + pattern[2 * S + 2] - 1) < 1e-6f);
+            pattern[1 * S + 2] = 1.0f;
+            weir_attn_mix(k, 1, &a);
+            for (int c = 0; c < D; c++) {
+                assert_true(z[4 * D + c] == 0);
+                assert_true(z[D + c] == fmaf(pattern[S + 1], kv[D + c], fmaf(pattern[S], kv[c], 0.0f)));
+            }
+            weir_free_aligned(a.scratch);
+            guarded_free(&kp);
+            guarded_free(&v);
         }
-        weir_free_aligned(a.scratch);
-        guarded_free(&kp);
-        guarded_free(&v);
-    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes),   cmocka_unit_test(windows),        cmocka_unit_test(trouble_stays_visible), cmocka_unit_test(long_rows),
-        cmocka_unit_test(accuracy), cmocka_unit_test(written_scores), CHECK_TESTS,
+        cmocka_unit_test(shapes),
+        cmocka_unit_test(windows),
+        cmocka_unit_test(trouble_stays_visible),
+        cmocka_unit_test(long_rows),
+        cmocka_unit_test(accuracy),
+        cmocka_unit_test(written_scores),
+        CHECK_TESTS,
     };
     return cmocka_run_group_tests(tests, find_tables, NULL);
 }

@@ -1,4 +1,5 @@
-/* test_gemm: y = x W + bias is one chain of fused multiply-adds per output, whatever the table, threads, rows, blocks or storage. */
+/* test_gemm: y = x W + bias is one chain of fused multiply-adds per output, whatever the table, threads, rows, blocks
+ * or storage. */
 #include "check.h"
 
 /* A weight matrix in its stored form, and what it means in fp32. */
@@ -41,7 +42,8 @@ static weights weights_new(weir_dtype type, int64_t n, int64_t k, bool k_major, 
             w.value[r * k + c] = all[k_major ? c * n + s : s * k + c];
         }
     free(all);
-    const weir_tensor t = {.name = "w", .dtype = type, .rank = 2, .data = w.stored + 1, .bytes = (size_t)(n * k * size)};
+    const weir_tensor t = {
+        .name = "w", .dtype = type, .rank = 2, .data = w.stored + 1, .bytes = (size_t)(n * k * size)};
     const weir_wview v = {.t = &t, .n = n, .k = k, .k_major = k_major, .stride = k_major ? n : k, .row = order};
     weir_err err = {0};
     assert_int_equal(weir_panels_new(&w.p, &v, (int)pick(1, 3), &err), WEIR_OK);
@@ -56,7 +58,8 @@ static void weights_free(weights *w)
 }
 
 /* The contract, written down: [m][n] */
-static void expected(float *y, const float *x, int64_t ldx, int64_t m, const weights *w, int64_t k0, int64_t kn, const float *bias)
+static void expected(float *y, const float *x, int64_t ldx, int64_t m, const weights *w, int64_t k0, int64_t kn,
+                     const float *bias)
 {
     for (int64_t i = 0; i < m; i++)
         for (int64_t n = 0; n < w->n; n++) {
@@ -75,16 +78,24 @@ typedef struct call {
 } call;
 
 /* Runs one call and checks it against `want` [m][n], and that nothing else was written. */
-static void run_one(const weir_kern *k, int threads, const weights *w, const call *c, const float *want, const char *what)
+static void run_one(const weir_kern *k, int threads, const weights *w, const call *c, const float *want,
+                    const char *what)
 {
     guarded y = guarded_new(c->m * c->ldy, (int)rng() & 15);
     void *scratch = weir_alloc_aligned(weir_gemm_scratch(c->m, c->kn, threads));
-    const weir_gemm g = {.m = c->m, .x = c->x, .ldx = c->ldx, .k0 = c->k0, .kn = c->kn, .n_out = 1,
-                         .out = {{w->p, c->bias, y.p, c->ldy}}, .scratch = scratch};
+    const weir_gemm g = {.m = c->m,
+                         .x = c->x,
+                         .ldx = c->ldx,
+                         .k0 = c->k0,
+                         .kn = c->kn,
+                         .n_out = 1,
+                         .out = {{w->p, c->bias, y.p, c->ldy}},
+                         .scratch = scratch};
     weir_gemm_run(k, threads, &g);
     for (int64_t i = 0; i < c->m; i++) {
         SAME(y.p + i * c->ldy, want + i * w->n, w->n, "%s %s, %d threads, row %lld of %lld, N %lld, K %lld+%lld", what,
-             weir_kern_name(k), threads, (long long)i, (long long)c->m, (long long)w->n, (long long)c->k0, (long long)c->kn);
+             weir_kern_name(k), threads, (long long)i, (long long)c->m, (long long)w->n, (long long)c->k0,
+             (long long)c->kn);
         for (int64_t n = w->n; n < c->ldy; n++)
             assert_int_equal(to_bits(y.p[i * c->ldy + n]), GUARD_BITS);
     }
@@ -111,19 +122,21 @@ static void run_case(weir_dtype type, int64_t m, int64_t n, int64_t k, int rare)
     c.bias = pick(0, 2) ? bias.p : NULL;
     float *want = malloc((size_t)(m * n) * sizeof *want);
     expected(want, c.x, c.ldx, m, &w, c.k0, c.kn, c.bias);
-    for EACH_TABLE(t)
-        for (int i = 0; i < 3; i++)
-            run_one(t, thread_counts[i], &w, &c, want, "gemm");
+    for
+        EACH_TABLE(t)
+    for (int i = 0; i < 3; i++)
+        run_one(t, thread_counts[i], &w, &c, want, "gemm");
     /* any grouping of the rows */
-    for EACH_TABLE(t)
-        for (int64_t r = 0; r < m;) {
-            const int64_t rows = pick(1, m - r);
-            call part = c;
-            part.m = rows;
-            part.x = c.x + r * c.ldx;
-            run_one(t, 2, &w, &part, want + r * n, "rows");
-            r += rows;
-        }
+    for
+        EACH_TABLE(t)
+    for (int64_t r = 0; r < m;) {
+        const int64_t rows = pick(1, m - r);
+        call part = c;
+        part.m = rows;
+        part.x = c.x + r * c.ldx;
+        run_one(t, 2, &w, &part, want + r * n, "rows");
+        r += rows;
+    }
     free(want);
     free(order);
     guarded_free(&x);
@@ -176,22 +189,23 @@ static void several_outputs(void **state)
             want[o] = malloc((size_t)(m * w[o].n) * sizeof(float));
             expected(want[o], x, k, m, &w[o], 0, k, NULL);
         }
-        for EACH_TABLE(t)
-            for (int i = 0; i < 3; i++) {
-                weir_gemm g = {.m = m, .x = x, .ldx = k, .kn = k, .n_out = n_out};
-                guarded y[4];
-                g.scratch = weir_alloc_aligned(weir_gemm_scratch(m, k, thread_counts[i]));
-                for (int o = 0; o < n_out; o++) {
-                    y[o] = guarded_new(m * w[o].n, o);
-                    g.out[o] = (weir_gemm_out){w[o].p, NULL, y[o].p, w[o].n};
-                }
-                weir_gemm_run(t, thread_counts[i], &g);
-                for (int o = 0; o < n_out; o++) {
-                    SAME(y[o].p, want[o], m * w[o].n, "output %d of %d, %s", o, n_out, weir_kern_name(t));
-                    guarded_free(&y[o]);
-                }
-                weir_free_aligned(g.scratch);
+        for
+            EACH_TABLE(t)
+        for (int i = 0; i < 3; i++) {
+            weir_gemm g = {.m = m, .x = x, .ldx = k, .kn = k, .n_out = n_out};
+            guarded y[4];
+            g.scratch = weir_alloc_aligned(weir_gemm_scratch(m, k, thread_counts[i]));
+            for (int o = 0; o < n_out; o++) {
+                y[o] = guarded_new(m * w[o].n, o);
+                g.out[o] = (weir_gemm_out){w[o].p, NULL, y[o].p, w[o].n};
             }
+            weir_gemm_run(t, thread_counts[i], &g);
+            for (int o = 0; o < n_out; o++) {
+                SAME(y[o].p, want[o], m * w[o].n, "output %d of %d, %s", o, n_out, weir_kern_name(t));
+                guarded_free(&y[o]);
+            }
+            weir_free_aligned(g.scratch);
+        }
         for (int o = 0; o < n_out; o++) {
             weights_free(&w[o]);
             free(want[o]);
@@ -209,19 +223,22 @@ static void accuracy(void **state)
     float x[5 * 700], y[5 * 60];
     fill(x, m * k, 0);
     void *scratch = weir_alloc_aligned(weir_gemm_scratch(m, k, 1));
-    for EACH_TABLE(t) {
-        const weir_gemm g = {.m = m, .x = x, .ldx = k, .kn = k, .n_out = 1, .out = {{w.p, NULL, y, n}}, .scratch = scratch};
-        weir_gemm_run(t, 1, &g);
-        for (int64_t i = 0; i < m * n; i++) {
-            double exact = 0, size = 0;
-            for (int64_t c = 0; c < k; c++) {
-                const double v = (double)x[i / n * k + c] * (double)w.value[i % n * k + c];
-                exact += v;
-                size += fabs(v);
+    for
+        EACH_TABLE(t)
+        {
+            const weir_gemm g = {
+                .m = m, .x = x, .ldx = k, .kn = k, .n_out = 1, .out = {{w.p, NULL, y, n}}, .scratch = scratch};
+            weir_gemm_run(t, 1, &g);
+            for (int64_t i = 0; i < m * n; i++) {
+                double exact = 0, size = 0;
+                for (int64_t c = 0; c < k; c++) {
+                    const double v = (double)x[i / n * k + c] * (double)w.value[i % n * k + c];
+                    exact += v;
+                    size += fabs(v);
+                }
+                assert_true(fabs((double)y[i] - exact) <= (double)k * 0x1p-24 * size);
             }
-            assert_true(fabs((double)y[i] - exact) <= (double)k * 0x1p-24 * size);
         }
-    }
     weir_free_aligned(scratch);
     weights_free(&w);
 }
@@ -258,7 +275,8 @@ static void views_that_do_not_fit(void **state)
     t.dtype = WEIR_OTHER;
     assert_int_equal(try_view(&t, (weir_wview){.n = 12, .k = 5, .stride = 5}, &err), WEIR_E_UNSUPPORTED);
     t.dtype = WEIR_Q8_0;
-    assert_int_equal(try_view(&t, (weir_wview){.n = 1, .k = 32, .stride = 32, .k_major = true}, &err), WEIR_E_UNSUPPORTED);
+    assert_int_equal(try_view(&t, (weir_wview){.n = 1, .k = 32, .stride = 32, .k_major = true}, &err),
+                     WEIR_E_UNSUPPORTED);
     assert_int_equal(try_view(&t, (weir_wview){.n = 1, .k = 32, .stride = 32}, &err), WEIR_OK);
     assert_int_equal(try_view(&t, (weir_wview){.n = 1, .k = 31, .stride = 32}, &err), WEIR_E_SHAPE);
 }
@@ -287,7 +305,8 @@ static void panels_in_a_pool(void **state)
             for (int k = 0; k < K; k++)
                 want[n] = fmaf(x[k], w[(100 * i + n) * K + k], want[n]);
         }
-        const weir_gemm g = {.m = 1, .x = x, .ldx = K, .kn = K, .n_out = 1, .out = {{p[i], NULL, got, 100}}, .scratch = scratch};
+        const weir_gemm g = {
+            .m = 1, .x = x, .ldx = K, .kn = K, .n_out = 1, .out = {{p[i], NULL, got, 100}}, .scratch = scratch};
         weir_gemm_run(table[tables - 1], 1, &g);
         SAME(got, want, 60 + i, "panels %d of a pool", i);
     }
@@ -323,9 +342,15 @@ static void choice_of_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(odd_sizes),       cmocka_unit_test(several_blocks_of_k),   cmocka_unit_test(trouble_in_numbers),
-        cmocka_unit_test(several_outputs), cmocka_unit_test(accuracy),              cmocka_unit_test(views_that_do_not_fit),
-        cmocka_unit_test(panels_in_a_pool), cmocka_unit_test(choice_of_tables), CHECK_TESTS,
+        cmocka_unit_test(odd_sizes),
+        cmocka_unit_test(several_blocks_of_k),
+        cmocka_unit_test(trouble_in_numbers),
+        cmocka_unit_test(several_outputs),
+        cmocka_unit_test(accuracy),
+        cmocka_unit_test(views_that_do_not_fit),
+        cmocka_unit_test(panels_in_a_pool),
+        cmocka_unit_test(choice_of_tables),
+        CHECK_TESTS,
     };
     return cmocka_run_group_tests(tests, find_tables, NULL);
 }

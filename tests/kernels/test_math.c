@@ -1,5 +1,5 @@
-/* test_math: the library's own exp, tanh, erf, activations, sin, cos and log against the long double ones, in units of the last place,
- * and their values where formulas break: infinities, NaN, signed zeros, subnormal results, overflow. */
+/* test_math: the library's own exp, tanh, erf, activations, sin, cos and log against the long double ones, in units of
+ * the last place, and their values where formulas break: infinities, NaN, signed zeros, subnormal results, overflow. */
 #include "check.h"
 
 #include "kernels/vec_ref.h"
@@ -28,7 +28,8 @@ typedef struct range {
     float lo, hi;
 } range;
 
-/* The worst of about 400 000 floats spread evenly over the bit patterns of the range, and of as many spread evenly over its values. */
+/* The worst of about 400 000 floats spread evenly over the bit patterns of the range, and of as many spread evenly over
+ * its values. */
 static double worst(vf (*f)(vf), long double (*exact)(long double), range r)
 {
     double w = 0;
@@ -54,11 +55,11 @@ static void helper_notices(void **state)
     assert_true(ulps(1e30f, 1e60L) > 100);
 }
 
-#define WITHIN(bound, value)                                                   \
-    do {                                                                       \
-        const double v_ = (value);                                             \
-        printf("  %-45s %.3f ulp (at most %.2f)\n", #value, v_, (double)bound); \
-        assert_true(v_ <= (bound));                                            \
+#define WITHIN(bound, value)                                                                                           \
+    do {                                                                                                               \
+        const double v_ = (value);                                                                                     \
+        printf("  %-45s %.3f ulp (at most %.2f)\n", #value, v_, (double)bound);                                        \
+        assert_true(v_ <= (bound));                                                                                    \
     } while (0)
 
 static void accuracy(void **state)
@@ -144,7 +145,8 @@ static void corners(void **state)
     }
     assert_int_equal(to_bits(one(v_tanh, 1e-40f)), to_bits(1e-40f));
     assert_true(isnan(v_act(WEIR_ACT_RELU, v_set(NAN)).f[0]));
-    assert_true(one(silu, INFINITY) == INFINITY && one(gelu_tanh, INFINITY) == INFINITY && one(gelu_erf, INFINITY) == INFINITY);
+    assert_true(one(silu, INFINITY) == INFINITY && one(gelu_tanh, INFINITY) == INFINITY &&
+                one(gelu_erf, INFINITY) == INFINITY);
 }
 
 /* --- tables of cosines and sines; logarithm */

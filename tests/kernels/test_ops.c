@@ -1,8 +1,9 @@
-/* test_ops: norms, elementwise operations, rope and log-probabilities: every table against the reference to the bit, stages against
- * the fused pass, and the reference against double arithmetic. */
+/* test_ops: norms, elementwise operations, rope and log-probabilities: every table against the reference to the bit,
+ * stages against the fused pass, and the reference against double arithmetic. */
 #include "check.h"
 
-static const int64_t lengths[] = {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 18, 23, 31, 32, 33, 40, 47, 48, 49, 63, 64, 65, 66, 67, 95, 96, 97, 143};
+static const int64_t lengths[] = {1,  2,  3,  5,  7,  8,  9,  15, 16, 17, 18, 23, 31, 32,
+                                  33, 40, 47, 48, 49, 63, 64, 65, 66, 67, 95, 96, 97, 143};
 enum { N_LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 /* One elementwise operation: out from a and b; `in place` operations copy a first. */
@@ -27,15 +28,15 @@ static void op_softcap(const weir_kern *k, int t, float *out, const float *a, co
     memcpy(out, a, (size_t)n * sizeof *a);
     weir_op_softcap(k, t, out, 2.5f, n);
 }
-#define ACT(name, act)                                                                                         \
-    static void name(const weir_kern *k, int t, float *out, const float *a, const float *b, int64_t n)          \
-    {                                                                                                          \
-        (void)b;                                                                                               \
-        weir_op_act(k, t, act, out, a, NULL, n);                                                               \
-    }                                                                                                          \
-    static void name##_gated(const weir_kern *k, int t, float *out, const float *a, const float *b, int64_t n)  \
-    {                                                                                                          \
-        weir_op_act(k, t, act, out, a, b, n);                                                                  \
+#define ACT(name, act)                                                                                                 \
+    static void name(const weir_kern *k, int t, float *out, const float *a, const float *b, int64_t n)                 \
+    {                                                                                                                  \
+        (void)b;                                                                                                       \
+        weir_op_act(k, t, act, out, a, NULL, n);                                                                       \
+    }                                                                                                                  \
+    static void name##_gated(const weir_kern *k, int t, float *out, const float *a, const float *b, int64_t n)         \
+    {                                                                                                                  \
+        weir_op_act(k, t, act, out, a, b, n);                                                                          \
     }
 ACT(gelu_erf, WEIR_ACT_GELU_ERF)
 ACT(gelu_tanh, WEIR_ACT_GELU_TANH)
@@ -45,13 +46,20 @@ ACT(relu2, WEIR_ACT_RELU2)
 ACT(quick_gelu, WEIR_ACT_QUICK_GELU)
 
 static const op ops[] = {
-    {"add", op_add},           {"scale", op_scale},
-    {"softcap", op_softcap},   {"gelu_erf", gelu_erf},
-    {"gelu_tanh", gelu_tanh},  {"silu", silu},
-    {"relu", relu},            {"relu2", relu2},
-    {"quick_gelu", quick_gelu}, {"gelu_erf gated", gelu_erf_gated},
-    {"gelu_tanh gated", gelu_tanh_gated}, {"silu gated", silu_gated},
-    {"relu gated", relu_gated}, {"relu2 gated", relu2_gated},
+    {"add", op_add},
+    {"scale", op_scale},
+    {"softcap", op_softcap},
+    {"gelu_erf", gelu_erf},
+    {"gelu_tanh", gelu_tanh},
+    {"silu", silu},
+    {"relu", relu},
+    {"relu2", relu2},
+    {"quick_gelu", quick_gelu},
+    {"gelu_erf gated", gelu_erf_gated},
+    {"gelu_tanh gated", gelu_tanh_gated},
+    {"silu gated", silu_gated},
+    {"relu gated", relu_gated},
+    {"relu2 gated", relu2_gated},
     {"quick_gelu gated", quick_gelu_gated},
 };
 
@@ -63,21 +71,24 @@ static void compare_op(const op *o, int64_t n, int rare)
     fill(b.p, n, rare);
     o->run(ref(), 1, want, a.p, b.p, n);
     assert_true(only_stored_nan(want, n));
-    for EACH_TABLE(k)
-        for (int t = 0; t < 3; t++) {
-            guarded out = guarded_new(n, (int)rng() & 15);
-            o->run(k, thread_counts[t], out.p, a.p, b.p, n);
-            SAME(out.p, want, n, "%s %s n=%lld", o->name, weir_kern_name(k), (long long)n);
-            guarded_free(&out);
-        }
-    /* a part of it is the same as the whole */
-    const int64_t from = pick(0, n - 1);
-    for EACH_TABLE(k) {
-        guarded out = guarded_new(n - from, 0);
-        o->run(k, 1, out.p, a.p + from, b.p + from, n - from);
-        SAME(out.p, want + from, n - from, "%s %s from %lld", o->name, weir_kern_name(k), (long long)from);
+    for
+        EACH_TABLE(k)
+    for (int t = 0; t < 3; t++) {
+        guarded out = guarded_new(n, (int)rng() & 15);
+        o->run(k, thread_counts[t], out.p, a.p, b.p, n);
+        SAME(out.p, want, n, "%s %s n=%lld", o->name, weir_kern_name(k), (long long)n);
         guarded_free(&out);
     }
+    /* a part of it is the same as the whole */
+    const int64_t from = pick(0, n - 1);
+    for
+        EACH_TABLE(k)
+        {
+            guarded out = guarded_new(n - from, 0);
+            o->run(k, 1, out.p, a.p + from, b.p + from, n - from);
+            SAME(out.p, want + from, n - from, "%s %s from %lld", o->name, weir_kern_name(k), (long long)from);
+            guarded_free(&out);
+        }
     free(want);
     guarded_free(&a);
     guarded_free(&b);
@@ -103,10 +114,12 @@ static void all_kinds_of_floats(void **state)
         x[i] = from_bits(i * 65537u);
     for (size_t i = 2; i < 9; i++) {
         ops[i].run(ref(), 1, want, x, x, N);
-        for EACH_TABLE(k) {
-            ops[i].run(k, 1, got, x, x, N);
-            SAME(got, want, N, "%s %s", ops[i].name, weir_kern_name(k));
-        }
+        for
+            EACH_TABLE(k)
+            {
+                ops[i].run(k, 1, got, x, x, N);
+                SAME(got, want, N, "%s %s", ops[i].name, weir_kern_name(k));
+            }
     }
     free(x);
     free(want);
@@ -156,7 +169,8 @@ static void check_norm(const weir_norm *n, const norm_out *o)
 
 static void norm_case(int64_t rows, int64_t c, int rare)
 {
-    guarded x = guarded_new(rows * c, (int)rng() & 15), w = guarded_new(c, (int)rng() & 15), b = guarded_new(c, (int)rng() & 15);
+    guarded x = guarded_new(rows * c, (int)rng() & 15), w = guarded_new(c, (int)rng() & 15),
+            b = guarded_new(c, (int)rng() & 15);
     fill(x.p, rows * c, rare);
     fill(w.p, c, rare);
     fill(b.p, c, rare);
@@ -168,38 +182,40 @@ static void norm_case(int64_t rows, int64_t c, int rare)
     n.norm = want.norm;
     n.out = want.out;
     weir_norm_run(ref(), 1, &n);
-    assert_true(only_stored_nan(want.scale, rows) && only_stored_nan(want.norm, rows * c) && only_stored_nan(want.out, rows * c));
+    assert_true(only_stored_nan(want.scale, rows) && only_stored_nan(want.norm, rows * c) &&
+                only_stored_nan(want.out, rows * c));
     if (!rare && c > 1)
         check_norm(&n, &want);
-    for EACH_TABLE(k)
-        for (int t = 0; t < 3; t++) {
-            norm_out got = norm_out_new(rows, c);
-            n.scale = got.scale;
-            n.norm = got.norm;
-            n.out = got.out;
-            weir_norm_run(k, thread_counts[t], &n);
-            SAME(got.scale, want.scale, rows, "scale %s c=%lld", weir_kern_name(k), (long long)c);
-            SAME(got.norm, want.norm, rows * c, "norm %s c=%lld", weir_kern_name(k), (long long)c);
-            SAME(got.out, want.out, rows * c, "out %s c=%lld", weir_kern_name(k), (long long)c);
-            /* only what is asked for; then stage by stage */
-            guarded alone = guarded_new(rows * c, t);
-            n.scale = n.norm = NULL;
-            n.out = alone.p;
-            weir_norm_run(k, thread_counts[t], &n);
-            SAME(alone.p, want.out, rows * c, "fused %s", weir_kern_name(k));
-            guarded_free(&alone);
-            n.out = NULL;
-            n.norm = NULL;
-            n.scale = got.scale;
-            weir_norm_run(k, thread_counts[t], &n);
-            n.norm = memset(got.norm, 0, (size_t)(rows * c) * 4);
-            weir_norm_from_scale(k, thread_counts[t], &n);
-            SAME(got.norm, want.norm, rows * c, "norm from scale %s", weir_kern_name(k));
-            n.out = memset(got.out, 0, (size_t)(rows * c) * 4);
-            weir_norm_from_norm(k, thread_counts[t], &n);
-            SAME(got.out, want.out, rows * c, "out from norm %s", weir_kern_name(k));
-            norm_out_free(&got);
-        }
+    for
+        EACH_TABLE(k)
+    for (int t = 0; t < 3; t++) {
+        norm_out got = norm_out_new(rows, c);
+        n.scale = got.scale;
+        n.norm = got.norm;
+        n.out = got.out;
+        weir_norm_run(k, thread_counts[t], &n);
+        SAME(got.scale, want.scale, rows, "scale %s c=%lld", weir_kern_name(k), (long long)c);
+        SAME(got.norm, want.norm, rows * c, "norm %s c=%lld", weir_kern_name(k), (long long)c);
+        SAME(got.out, want.out, rows * c, "out %s c=%lld", weir_kern_name(k), (long long)c);
+        /* only what is asked for; then stage by stage */
+        guarded alone = guarded_new(rows * c, t);
+        n.scale = n.norm = NULL;
+        n.out = alone.p;
+        weir_norm_run(k, thread_counts[t], &n);
+        SAME(alone.p, want.out, rows * c, "fused %s", weir_kern_name(k));
+        guarded_free(&alone);
+        n.out = NULL;
+        n.norm = NULL;
+        n.scale = got.scale;
+        weir_norm_run(k, thread_counts[t], &n);
+        n.norm = memset(got.norm, 0, (size_t)(rows * c) * 4);
+        weir_norm_from_scale(k, thread_counts[t], &n);
+        SAME(got.norm, want.norm, rows * c, "norm from scale %s", weir_kern_name(k));
+        n.out = memset(got.out, 0, (size_t)(rows * c) * 4);
+        weir_norm_from_norm(k, thread_counts[t], &n);
+        SAME(got.out, want.out, rows * c, "out from norm %s", weir_kern_name(k));
+        norm_out_free(&got);
+    }
     norm_out_free(&want);
     guarded_free(&x);
     guarded_free(&w);
@@ -231,19 +247,20 @@ static void add_then_norm(void **state)
         weir_norm n = {.rms = l % 3 == 0, .eps = 1e-6f, .w = w, .rows = rows, .c = c, .x = sum, .out = want};
         weir_op_add(ref(), 1, sum, a, b, all);
         weir_norm_run(ref(), 1, &n);
-        for EACH_TABLE(k)
-            for (int t = 0; t < 3; t++) {
-                guarded dst = guarded_new(all, t);
-                n.x = dst.p;
-                n.out = out;
-                weir_add_norm(k, thread_counts[t], dst.p, a, b, rows, c, &n);
-                SAME(dst.p, sum, all, "sum %s", weir_kern_name(k));
-                SAME(out, want, all, "norm of sum %s", weir_kern_name(k));
-                memcpy(dst.p, a, (size_t)all * 4); /* in place, no norm */
-                weir_add_norm(k, thread_counts[t], dst.p, dst.p, b, rows, c, NULL);
-                SAME(dst.p, sum, all, "sum in place %s", weir_kern_name(k));
-                guarded_free(&dst);
-            }
+        for
+            EACH_TABLE(k)
+        for (int t = 0; t < 3; t++) {
+            guarded dst = guarded_new(all, t);
+            n.x = dst.p;
+            n.out = out;
+            weir_add_norm(k, thread_counts[t], dst.p, a, b, rows, c, &n);
+            SAME(dst.p, sum, all, "sum %s", weir_kern_name(k));
+            SAME(out, want, all, "norm of sum %s", weir_kern_name(k));
+            memcpy(dst.p, a, (size_t)all * 4); /* in place, no norm */
+            weir_add_norm(k, thread_counts[t], dst.p, dst.p, b, rows, c, NULL);
+            SAME(dst.p, sum, all, "sum in place %s", weir_kern_name(k));
+            guarded_free(&dst);
+        }
         free(a);
         free(b);
         free(w);
@@ -279,16 +296,17 @@ static void rope_case(int64_t rows, int64_t heads, int64_t d, int64_t rot, int r
             for (int64_t i = 0; i < rot; i++)
                 y[i] = isnan(y[i]) ? from_bits(0x7fc00000u) : y[i];
         }
-    for EACH_TABLE(k)
-        for (int t = 0; t < 3; t++) {
-            guarded y = guarded_new(n, t);
-            weir_op_rope(k, thread_counts[t], y.p, x, rows, heads, d, rot, cs, pos);
-            SAME(y.p, want, n, "rope %s d=%lld rot=%lld", weir_kern_name(k), (long long)d, (long long)rot);
-            memcpy(y.p, x, (size_t)n * 4);
-            weir_op_rope(k, thread_counts[t], y.p, y.p, rows, heads, d, rot, cs, pos);
-            SAME(y.p, want, n, "rope in place %s", weir_kern_name(k));
-            guarded_free(&y);
-        }
+    for
+        EACH_TABLE(k)
+    for (int t = 0; t < 3; t++) {
+        guarded y = guarded_new(n, t);
+        weir_op_rope(k, thread_counts[t], y.p, x, rows, heads, d, rot, cs, pos);
+        SAME(y.p, want, n, "rope %s d=%lld rot=%lld", weir_kern_name(k), (long long)d, (long long)rot);
+        memcpy(y.p, x, (size_t)n * 4);
+        weir_op_rope(k, thread_counts[t], y.p, y.p, rows, heads, d, rot, cs, pos);
+        SAME(y.p, want, n, "rope in place %s", weir_kern_name(k));
+        guarded_free(&y);
+    }
     free(cs);
     free(freq);
     free(x);
@@ -299,7 +317,8 @@ static void rope_case(int64_t rows, int64_t heads, int64_t d, int64_t rot, int r
 static void rope(void **state)
 {
     (void)state;
-    static const int64_t shape[][2] = {{2, 2}, {4, 2}, {6, 6}, {8, 4}, {20, 10}, {33, 32}, {64, 64}, {64, 16}, {66, 66}, {80, 32}, {128, 128}};
+    static const int64_t shape[][2] = {{2, 2},   {4, 2},   {6, 6},   {8, 4},   {20, 10},  {33, 32},
+                                       {64, 64}, {64, 16}, {66, 66}, {80, 32}, {128, 128}};
     for (int i = 0; i < 11; i++)
         for (int rare = 0; rare <= 15; rare += 15)
             rope_case(pick(1, 7), pick(1, 5), shape[i][0], shape[i][1], rare);
@@ -328,11 +347,12 @@ static void logprob_case(int64_t rows, int64_t v, int rare)
         else if (!rare)
             assert_true(fabs((double)want[r] - ((double)x[r * ld + target[r]] - max - log(sum))) < 2e-6);
     }
-    for EACH_TABLE(k)
-        for (int t = 0; t < 3; t++) {
-            weir_op_logprob(k, thread_counts[t], got, x, ld, rows, v, target);
-            SAME(got, want, rows, "logprob %s v=%lld", weir_kern_name(k), (long long)v);
-        }
+    for
+        EACH_TABLE(k)
+    for (int t = 0; t < 3; t++) {
+        weir_op_logprob(k, thread_counts[t], got, x, ld, rows, v, target);
+        SAME(got, want, rows, "logprob %s v=%lld", weir_kern_name(k), (long long)v);
+    }
     free(x);
     free(want);
     free(got);
@@ -353,8 +373,13 @@ static void logprob(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elementwise), cmocka_unit_test(all_kinds_of_floats), cmocka_unit_test(norms),
-        cmocka_unit_test(add_then_norm), cmocka_unit_test(rope), cmocka_unit_test(logprob), CHECK_TESTS,
+        cmocka_unit_test(elementwise),
+        cmocka_unit_test(all_kinds_of_floats),
+        cmocka_unit_test(norms),
+        cmocka_unit_test(add_then_norm),
+        cmocka_unit_test(rope),
+        cmocka_unit_test(logprob),
+        CHECK_TESTS,
     };
     return cmocka_run_group_tests(tests, find_tables, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_quants: block types equal gguf-py to the bit (tests/data/quants, written by tests/conformance/make_quants.py), in every table; and
- * a GEMM over stored blocks equals one over the same weights widened to fp32 first. */
+/* test_quants: block types equal gguf-py to the bit (tests/data/quants, written by tests/conformance/make_quants.py),
+ * in every table; and a GEMM over stored blocks equals one over the same weights widened to fp32 first. */
 #include "check.h"
 
 #include "kernels/kern.h"
@@ -56,13 +56,15 @@ static void equal_gguf(void **state)
         float *got = malloc((size_t)g.n * 4);
         weir_dequantize(t, g.stored, g.n, got);
         assert_int_equal(first_other(got, g.value, g.n), -1);
-        for EACH_TABLE(k) {
-            k->dequant(t, g.stored, g.n, got);
-            const int64_t at = first_other(got, g.value, g.n);
-            if (at >= 0)
-                fail_msg("%s, %s: element %lld is %g, not %g", weir_dtype_name(t), weir_kern_name(k), (long long)at, (double)got[at],
-                         (double)g.value[at]);
-        }
+        for
+            EACH_TABLE(k)
+            {
+                k->dequant(t, g.stored, g.n, got);
+                const int64_t at = first_other(got, g.value, g.n);
+                if (at >= 0)
+                    fail_msg("%s, %s: element %lld is %g, not %g", weir_dtype_name(t), weir_kern_name(k), (long long)at,
+                             (double)got[at], (double)g.value[at]);
+            }
         got[5] = nextafterf(got[5], 1); /* the comparison notices one bit */
         assert_int_equal(first_other(got, g.value, g.n), 5);
         free(got);
@@ -74,20 +76,23 @@ static void equal_gguf(void **state)
 static void halves(void **state)
 {
     (void)state;
-    for EACH_TABLE(k)
-        for (uint32_t h = 0; h < 65536; h++) {
-            const uint16_t u = (uint16_t)h;
-            float f, b;
-            k->dequant(WEIR_F16, &u, 1, &f);
-            k->dequant(WEIR_BF16, &u, 1, &b);
-            assert_int_equal(to_bits(b), h << 16);
-            const int e = (int)(h >> 10 & 31), m = (int)(h & 1023);
-            const float size = e == 31 ? (m ? NAN : INFINITY) : e ? ldexpf((float)(1024 + m), e - 25) : ldexpf((float)m, -24);
-            if (e == 31 && m)
-                assert_true(isnan(f));
-            else
-                assert_int_equal(to_bits(f), to_bits(h & 0x8000 ? -size : size));
-        }
+    for
+        EACH_TABLE(k)
+    for (uint32_t h = 0; h < 65536; h++) {
+        const uint16_t u = (uint16_t)h;
+        float f, b;
+        k->dequant(WEIR_F16, &u, 1, &f);
+        k->dequant(WEIR_BF16, &u, 1, &b);
+        assert_int_equal(to_bits(b), h << 16);
+        const int e = (int)(h >> 10 & 31), m = (int)(h & 1023);
+        const float size = e == 31 ? (m ? NAN : INFINITY)
+                           : e     ? ldexpf((float)(1024 + m), e - 25)
+                                   : ldexpf((float)m, -24);
+        if (e == 31 && m)
+            assert_true(isnan(f));
+        else
+            assert_int_equal(to_bits(f), to_bits(h & 0x8000 ? -size : size));
+    }
 }
 
 /* A weight matrix of n rows of `per` blocks: random bytes with tame scales. */
@@ -95,8 +100,9 @@ static uint8_t *random_blocks(weir_dtype type, int64_t count, bool wild)
 {
     const int64_t bytes = weir_dtype_bytes(type);
     static const int scales[WEIR_DTYPE_COUNT][2] = {
-        [WEIR_Q4_0] = {0, 0}, [WEIR_Q4_1] = {0, 2}, [WEIR_Q5_0] = {0, 0},     [WEIR_Q5_1] = {0, 2}, [WEIR_Q8_0] = {0, 0},
-        [WEIR_Q2_K] = {80, 82}, [WEIR_Q3_K] = {108, 108}, [WEIR_Q4_K] = {0, 2}, [WEIR_Q5_K] = {0, 2}, [WEIR_Q6_K] = {208, 208},
+        [WEIR_Q4_0] = {0, 0}, [WEIR_Q4_1] = {0, 2},     [WEIR_Q5_0] = {0, 0},     [WEIR_Q5_1] = {0, 2},
+        [WEIR_Q8_0] = {0, 0}, [WEIR_Q2_K] = {80, 82},   [WEIR_Q3_K] = {108, 108}, [WEIR_Q4_K] = {0, 2},
+        [WEIR_Q5_K] = {0, 2}, [WEIR_Q6_K] = {208, 208},
     };
     uint8_t *p = malloc((size_t)(count * bytes));
     for (int64_t i = 0; i < count * bytes; i++)
@@ -109,8 +115,8 @@ static uint8_t *random_blocks(weir_dtype type, int64_t count, bool wild)
     return p;
 }
 
-static void run_gemm(const weir_kern *k, int threads, const weir_panels *w, int64_t m, const float *x, int64_t ldx, int64_t k0, int64_t kn,
-                     float *y, int64_t n)
+static void run_gemm(const weir_kern *k, int threads, const weir_panels *w, int64_t m, const float *x, int64_t ldx,
+                     int64_t k0, int64_t kn, float *y, int64_t n)
 {
     weir_gemm g = {.m = m, .x = x, .ldx = ldx, .k0 = k0, .kn = kn, .n_out = 1, .out = {{w, NULL, y, n}}};
     g.scratch = weir_alloc_aligned(weir_gemm_scratch(m, kn, threads));
@@ -128,7 +134,8 @@ static void gemm_case(weir_dtype type, int64_t m, int64_t n, int64_t per, bool m
         order[i] = n - 1 - i;
     weir_dequantize(type, stored, n * kn, wide);
     fill(x, m * kn, 0);
-    weir_tensor t = {.name = "q", .dtype = type, .rank = 2, .data = stored, .bytes = (size_t)(n * per * weir_dtype_bytes(type))};
+    weir_tensor t = {
+        .name = "q", .dtype = type, .rank = 2, .data = stored, .bytes = (size_t)(n * per * weir_dtype_bytes(type))};
     weir_tensor f = {.name = "f", .dtype = WEIR_F32, .rank = 2, .data = wide, .bytes = (size_t)(n * kn) * 4};
     const weir_wview vt = {.t = &t, .n = n, .k = kn, .stride = kn, .row = mapped ? order : NULL};
     weir_wview vf32 = vt;
@@ -141,14 +148,15 @@ static void gemm_case(weir_dtype type, int64_t m, int64_t n, int64_t per, bool m
     for (int part = 0; part < 2; part++) {
         const int64_t k0 = part ? pick(0, kn - 1) : 0, len = part ? pick(1, kn - k0) : kn;
         run_gemm(ref(), 1, pf, m, x, kn, k0, len, want, n);
-        for EACH_TABLE(k)
-            for (int i = 0; i < 3; i++) {
-                guarded y = guarded_new(m * n, i);
-                run_gemm(k, thread_counts[i], pt, m, x, kn, k0, len, y.p, n);
-                SAME(y.p, want, m * n, "%s %s, %lld x %lld from %lld", weir_dtype_name(type), weir_kern_name(k), (long long)n,
-                     (long long)len, (long long)k0);
-                guarded_free(&y);
-            }
+        for
+            EACH_TABLE(k)
+        for (int i = 0; i < 3; i++) {
+            guarded y = guarded_new(m * n, i);
+            run_gemm(k, thread_counts[i], pt, m, x, kn, k0, len, y.p, n);
+            SAME(y.p, want, m * n, "%s %s, %lld x %lld from %lld", weir_dtype_name(type), weir_kern_name(k),
+                 (long long)n, (long long)len, (long long)k0);
+            guarded_free(&y);
+        }
     }
     weir_panels_free(pt);
     weir_panels_free(pf);
@@ -172,7 +180,10 @@ static void tiles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_gguf), cmocka_unit_test(halves), cmocka_unit_test(tiles), CHECK_TESTS,
+        cmocka_unit_test(equal_gguf),
+        cmocka_unit_test(halves),
+        cmocka_unit_test(tiles),
+        CHECK_TESTS,
     };
     return cmocka_run_group_tests(tests, find_tables, NULL);
 }
