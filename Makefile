@@ -180,7 +180,7 @@ bench-nohooks:
 	$(MAKE) HOOKS_OFF=1 build/nohooks/tests/bench/bench_run
 
 conformance: all
-	tests/conformance/run.sh $(BIN)
+	WEIR_BIN=$(CURDIR)/$(BIN) tests/conformance/run.sh
 
 # gcc's libgomp looks like races to the thread sanitizer; clang's OpenMP does not, but for its own inside.
 check-asan:

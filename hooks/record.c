@@ -19,7 +19,7 @@ static weir_status open_dump(weir_dump **out, const weir_model *m, const char *p
     weir_dump_options o;
     weir_dump_options_init(&o);
     o.from_passes = true;
-    o.command_line = "";
+    o.interventions = "null"; /* which other hooks the run has cannot be seen from here */
     /* Text without the model is a courtesy here: a model without a tokenizer is recorded with an empty vocabulary. */
     if (weir_tokenizer_open(&tok, weir_model_info_of(m)->path, NULL, NULL))
         tok = NULL;

@@ -131,8 +131,9 @@ static weir_status compare_hooks(diff *d, weir_err *err)
         int other = weir_dump_find(d->r[1], weir_dump_hook_at(d->r[0], i)->name);
         if (other < 0)
             continue;
-        WEIR_TRY(compare_hook(d, i, other, &d->hook[d->n], err));
-        d->same = d->same && d->hook[d->n++].pass;
+        hook_diff *h = &d->hook[d->n++];
+        WEIR_TRY(compare_hook(d, i, other, h, err));
+        d->same = d->same && h->pass;
     }
     report_missing(d, 0);
     report_missing(d, 1);

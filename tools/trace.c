@@ -72,7 +72,7 @@ typedef struct trace {
     weir_cli *cli;
     const trace_args *a;
     char *layers, *hooks, *sites; /* the lists, joined; NULL: not given */
-    char *command_line;
+    char *command_line, *interventions;
     char brook[1100];
     const char *model_path;
     weir_model *model;
@@ -95,7 +95,7 @@ typedef struct trace {
     size_t hook_text_size;
 } trace;
 
-/* Set by Ctrl-C or SIGTERM: the run ends after the batch. A second signal kills as usual. */
+/* Set by Ctrl-C, SIGTERM or a lost terminal: the run ends after the batch. A second signal kills as usual. */
 static volatile sig_atomic_t stopped;
 
 static void on_signal(int sig)
@@ -103,12 +103,21 @@ static void on_signal(int sig)
     stopped = sig;
 }
 
+static bool is_stopped(void *unused)
+{
+    (void)unused;
+    return stopped != 0;
+}
+
+/* One that is ignored (nohup, a script's background job) stays so. */
 static void catch_signals(void)
 {
-    struct sigaction sa = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    static const int number[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction sa = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, before;
     sigemptyset(&sa.sa_mask);
-    sigaction(SIGINT, &sa, NULL);
-    sigaction(SIGTERM, &sa, NULL);
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+        if (sigaction(number[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(number[i], &sa, NULL);
 }
 
 /* --- opening */
@@ -137,6 +146,8 @@ static int check_arguments(const trace *t)
         return t->cli->n_operands ? weir_cli_usage(t->cli, "--list-hooks runs nothing, but the text \"%s\" was given",
                                                    t->cli->operand[0])
                                   : WEIR_EXIT_OK;
+    if (a->dump && strcmp(a->dump, "-") == 0)
+        return weir_cli_usage(t->cli, "--dump -: a dump is written out of order and needs a file: name one");
     if (!a->dump && selects)
         return weir_cli_usage(t->cli, "--%s says what to record, but not where: add --dump FILE.h5",
                               a->layers.n  ? "layer"
@@ -196,6 +207,7 @@ static int open_text(trace *t)
     if (weir_feed_bos(&t->a->rows, t->tok, &t->bos, &err) != WEIR_OK ||
         weir_feed_stride(&t->a->rows, t->ctx, t->bos, &t->stride, &err) != WEIR_OK)
         return weir_cli_bad_argument(t->cli, NULL, &err);
+    t->in.stop = is_stopped;
     int code = weir_input_open(&t->in, t->cli, &t->a->text, t->a->rows.ids);
     if (code != WEIR_EXIT_OK)
         return code;
@@ -254,13 +266,32 @@ static int open_run(trace *t)
     return WEIR_EXIT_OK;
 }
 
+/* The --hook options whose hooks may change values, as a JSON array; NULL when out of memory. */
+static char *list_interventions(const trace *t)
+{
+    char *text = NULL;
+    size_t size;
+    weir_jsonw w;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return NULL;
+    weir_jsonw_init(&w, f);
+    weir_jsonw_array(&w);
+    for (int i = 0; i < t->a->attach.n; i++)
+        if (weir_run_hook_writes(t->run, i))
+            weir_jsonw_cstr(&w, t->a->attach.v[i]);
+    weir_jsonw_end(&w);
+    return fclose(f) == 0 ? text : (free(text), NULL);
+}
+
 /* The file, and the hook that fills it: attached last, so that it sees what the others wrote. */
 static int open_dump(trace *t)
 {
     weir_err err = {0};
     weir_dump_options o;
     t->command_line = weir_command_line(t->cli);
-    if (!t->command_line)
+    t->interventions = list_interventions(t);
+    if (!t->command_line || !t->interventions)
         return weir_cli_error(t->cli, "out of memory");
     weir_dump_options_init(&o);
     o.compress = (int)t->a->compress;
@@ -273,6 +304,7 @@ static int open_dump(trace *t)
     o.command_line = t->command_line;
     o.kernel = weir_run_kernel(t->run);
     o.run_threads = weir_run_threads(t->run);
+    o.interventions = t->interventions;
     o.hash_full = t->a->hash_full;
     if (weir_dump_create(&t->dump, t->a->dump, t->model, t->tok, &o, &err) != WEIR_OK ||
         weir_dump_select(t->dump, t->sel, &err) != WEIR_OK ||
@@ -469,7 +501,7 @@ static void close_all(trace *t)
     weir_tokenizer_free(t->tok);
     weir_selector_free(t->sel);
     weir_model_free(t->model);
-    void *const own[] = {t->layers, t->hooks,   t->sites,        t->command_line,
+    void *const own[] = {t->layers, t->hooks,   t->sites,        t->command_line, t->interventions,
                          t->target, t->logprob, t->kept_logprob, t->hook_text};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);

@@ -142,12 +142,24 @@ static void wait_without_spinning(char **argv)
     execv("/proc/self/exe", argv); /* where this fails, the program is slower at worst */
 }
 
+/* Files of models are mapped: one that another program cuts short while it is read, or a disk that fails, ends in this
+ * signal. */
+static void on_bus_error(int sig)
+{
+    static const char line[] = "weir: a mapped file was cut short or could not be read while it was in use: is the "
+                               "model being written or its disk full of errors?\n";
+    (void)sig;
+    _exit(write(STDERR_FILENO, line, sizeof line - 1) < 0 ? WEIR_EXIT_FAILED : WEIR_EXIT_FAILED);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 0)
         wait_without_spinning(argv);
     occupy_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a reader that goes away is seen as a failed write, below */
+    signal(SIGXFSZ, SIG_IGN); /* so is a file that ulimit -f lets grow no further */
+    signal(SIGBUS, on_bus_error);
     static char name[] = "weir", *nobody[] = {name, NULL};
     if (argc < 1) {
         argc = 1;

@@ -281,7 +281,7 @@ weir_status weir_names_find(const weir_point_map *map, int64_t n_layers, bool ga
         return weir_fail(err, WEIR_E_ARG, "a selector's name has %zu bytes; the longest that is read has %zu", text.n,
                          sizeof name - 1);
     for (size_t i = 0; i < text.n; i++)
-        name[i] = text.p[i] == '-' ? '_' : text.p[i] ? text.p[i] : '?';
+        name[i] = text.p[i] == '-' ? '_' : text.p[i];
     name[text.n] = 0;
     if (neuron_or_head(name, &site, &layer, unit)) {
         if (layer >= n_layers)

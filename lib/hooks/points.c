@@ -103,7 +103,7 @@ static void shape(const weir_spec *s, weir_point *p, row r)
         *p = (weir_point){.rank = 3, .heads = s->K, .size = s->D, .letters = "T K D"};
         break;
     case MAPS:
-        *p = (weir_point){.rank = 3, .heads = s->H, .size = s->ctx, .letters = "T H S"};
+        *p = (weir_point){.rank = 3, .heads = s->H, .size = s->ctx, .letters = "T H S", .keyed = true};
         break;
     case RESULTS:
         *p = (weir_point){.rank = 3, .heads = s->H, .size = s->C, .letters = "T H C", .read_only = true};

@@ -30,11 +30,6 @@ struct weir_selector {
 
 /* --- elements */
 
-static bool counts_keys(const weir_point *p)
-{
-    return p->site == WEIR_SITE_SCORES || p->site == WEIR_SITE_PATTERN;
-}
-
 /* The two inner axes of a point's row: [heads, size]; the lists of the brackets for them. */
 static weir_status mark_elements(const weir_point *p, const weir_ranges *head, const weir_ranges *unit, uint8_t *mark,
                                  weir_err *err)
@@ -44,7 +39,7 @@ static weir_status mark_elements(const weir_point *p, const weir_ranges *head, c
     if (!st)
         st = weir_ranges_mark(head, p->heads, heads, "head", p->name, err);
     if (!st)
-        st = weir_ranges_mark(unit, p->size, units, counts_keys(p) ? "key" : "unit", p->name, err);
+        st = weir_ranges_mark(unit, p->size, units, p->keyed ? "key" : "unit", p->name, err);
     for (int64_t h = 0; !st && h < p->heads; h++)
         for (int64_t u = 0; heads[h] && u < p->size; u++)
             mark[h * p->size + u] |= units[u];
@@ -56,7 +51,7 @@ static weir_status mark_elements(const weir_point *p, const weir_ranges *head, c
 /* How many keys there are is known only in a pass: an end to count from is missing. */
 static weir_status check_keys(const weir_point *p, const weir_ranges *unit, weir_err *err)
 {
-    for (int i = 0; counts_keys(p) && i < unit->n; i++)
+    for (int i = 0; p->keyed && i < unit->n; i++)
         if (unit->r[i].from < 0 || unit->r[i].to < 0)
             return weir_fail(err, WEIR_E_ARG, "keys of %s are counted from 0: a negative one has no place", p->name);
     return WEIR_OK;

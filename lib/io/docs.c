@@ -283,7 +283,7 @@ static weir_status skip_mark(weir_docs *d, weir_err *err)
 static weir_status open_next(weir_docs *d, weir_err *err)
 {
     const char *path = d->o.paths[d->path++];
-    WEIR_TRY(weir_source_open(&d->source, path, err));
+    WEIR_TRY(weir_source_open(&d->source, path, d->o.stop, d->o.stop_user, err));
     d->jsonl = is_jsonl(d, path);
     d->whole = false;
     d->w = (window){.p = d->w.p, .cap = d->w.cap, .line = 1};

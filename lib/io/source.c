@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -16,6 +17,8 @@ struct weir_source {
     bool own_fd, eof, gzip;
     bool inside; /* gzip: a member has begun and not ended */
     int64_t stored;
+    bool (*stop)(void *user);
+    void *stop_user;
     z_stream z;
     size_t at, end; /* in[at, end) is not used yet */
     uint8_t in[IN_SIZE];
@@ -28,16 +31,28 @@ static weir_status fail(const weir_source *s, weir_err *err, weir_status code, i
     return code;
 }
 
+/* One read. A signal does not end the wait for bytes, unless `stop` says so; neither does a pipe that does not block. */
+static ssize_t read_some(weir_source *s)
+{
+    for (;;) {
+        ssize_t n = read(s->fd, s->in + s->end, IN_SIZE - s->end);
+        if (n < 0 && errno == EAGAIN) {
+            struct pollfd p = {.fd = s->fd, .events = POLLIN};
+            if (poll(&p, 1, -1) >= 0)
+                continue;
+        }
+        if (n >= 0 || errno != EINTR || (s->stop && s->stop(s->stop_user)))
+            return n;
+    }
+}
+
 /* Moves what is left to the front and reads behind it, once. */
 static weir_status refill(weir_source *s, weir_err *err)
 {
     memmove(s->in, s->in + s->at, s->end - s->at);
     s->end -= s->at;
     s->at = 0;
-    ssize_t n;
-    do
-        n = read(s->fd, s->in + s->end, IN_SIZE - s->end);
-    while (n < 0 && errno == EINTR);
+    ssize_t n = read_some(s);
     if (n < 0)
         return fail(s, err, WEIR_E_IO, s->stored, strerror(errno));
     s->eof = n == 0;
@@ -100,13 +115,15 @@ static weir_status open_fd(weir_source *s, const char *path, weir_err *err)
     return WEIR_OK;
 }
 
-weir_status weir_source_open(weir_source **out, const char *path, weir_err *err)
+weir_status weir_source_open(weir_source **out, const char *path, bool (*stop)(void *user), void *user, weir_err *err)
 {
     *out = NULL;
     weir_source *s = weir_calloc(1, sizeof *s);
     if (!s)
         return weir_nomem(err, "reading a file");
     s->name = path;
+    s->stop = stop;
+    s->stop_user = user;
     weir_status status = open_fd(s, path, err);
     if (status == WEIR_OK)
         status = start(s, err);

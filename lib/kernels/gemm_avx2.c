@@ -7,6 +7,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
+typedef __m256 load_fn(const void *b, int64_t i);
+
 INLINE __m256 load_f32(const void *b, int64_t i)
 {
     return _mm256_loadu_ps((const float *)b + i);
@@ -27,8 +29,40 @@ INLINE __m256 canon(__m256 x)
     return _mm256_blendv_ps(x, nan, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
 }
 
+/* One step of k. 12 accumulators leave four registers: three weights and one x at a time, or (up to two rows) all x and
+ * one weight at a time. */
+INLINE void step_rows(__m256 c[4][6], int mr, int nv, const float *a, const void *b, int64_t at, load_fn *load)
+{
+    __m256 w[6];
+#pragma GCC unroll 3
+    for (int j = 0; j < nv; j++)
+        w[j] = load(b, at + 8 * j);
+#pragma GCC unroll 4
+    for (int i = 0; i < mr; i++) {
+        const __m256 x = _mm256_broadcast_ss(a + i);
+#pragma GCC unroll 3
+        for (int j = 0; j < nv; j++)
+            c[i][j] = _mm256_fmadd_ps(x, w[j], c[i][j]);
+    }
+}
+
+INLINE void step_columns(__m256 c[4][6], int mr, int nv, const float *a, const void *b, int64_t at, load_fn *load)
+{
+    __m256 x[4];
+#pragma GCC unroll 2
+    for (int i = 0; i < mr; i++)
+        x[i] = _mm256_broadcast_ss(a + i);
+#pragma GCC unroll 6
+    for (int j = 0; j < nv; j++) {
+        const __m256 w = load(b, at + 8 * j);
+#pragma GCC unroll 2
+        for (int i = 0; i < mr; i++)
+            c[i][j] = _mm256_fmadd_ps(x[i], w, c[i][j]);
+    }
+}
+
 /* Rows [i0, i0 + mr) and columns [n0, n0 + 8 nv) of the tile; mr, nv and load are constants at every call. */
-INLINE void part(const weir_tile *t, int i0, int mr, int n0, int nv, __m256 (*load)(const void *, int64_t))
+INLINE void part(const weir_tile *t, int i0, int mr, int n0, int nv, load_fn *load)
 {
     __m256 c[4][6];
     const float *a = t->a + i0;
@@ -40,19 +74,11 @@ INLINE void part(const weir_tile *t, int i0, int mr, int n0, int nv, __m256 (*lo
         for (int j = 0; j < nv; j++)
             c[i][j] = t->flags & WEIR_TILE_ADD ? _mm256_loadu_ps(out + i * t->ldc + 8 * j) : _mm256_setzero_ps();
 #pragma GCC unroll 1
-    for (int64_t k = 0, at = n0; k < n; k++, at += ldb, a += lda) {
-        __m256 x[4];
-#pragma GCC unroll 4
-        for (int i = 0; i < mr; i++)
-            x[i] = _mm256_set1_ps(a[i]);
-#pragma GCC unroll 6
-        for (int j = 0; j < nv; j++) {
-            const __m256 w = load(t->b, at + 8 * j);
-#pragma GCC unroll 4
-            for (int i = 0; i < mr; i++)
-                c[i][j] = _mm256_fmadd_ps(x[i], w, c[i][j]);
-        }
-    }
+    for (int64_t k = 0, at = n0; k < n; k++, at += ldb, a += lda)
+        if (nv <= 3)
+            step_rows(c, mr, nv, a, t->b, at, load);
+        else
+            step_columns(c, mr, nv, a, t->b, at, load);
     for (int64_t k = n; t->flags & WEIR_TILE_STAIRS && k < n + i0 + mr - 1; k++, a += lda)
 #pragma GCC unroll 4
         for (int i = 0; i < mr; i++)
@@ -74,7 +100,7 @@ INLINE void part(const weir_tile *t, int i0, int mr, int n0, int nv, __m256 (*lo
 }
 
 /* All rows of 8 nv columns from n0 on, four rows at a time. */
-INLINE void columns(const weir_tile *t, int n0, int nv, __m256 (*load)(const void *, int64_t))
+INLINE void columns(const weir_tile *t, int n0, int nv, load_fn *load)
 {
     int i = 0;
     for (; i + 4 <= t->mr; i += 4)
@@ -94,22 +120,41 @@ INLINE void columns(const weir_tile *t, int n0, int nv, __m256 (*load)(const voi
     }
 }
 
-INLINE void panel(const weir_tile *t, __m256 (*load)(const void *, int64_t))
+/* A tile of more than four rows reads its weights twice: in pieces of k that the first-level cache keeps in between. */
+#define PIECE_K 96
+
+INLINE void panel_pieces(const weir_tile *t, load_fn *load, int64_t size)
+{
+    weir_tile piece = *t;
+    for (int64_t k = 0; k < t->k; k += PIECE_K) {
+        const bool last = k + PIECE_K >= t->k;
+        piece.k = last ? t->k - k : PIECE_K;
+        piece.flags = (k ? WEIR_TILE_ADD : t->flags & WEIR_TILE_ADD) | (last ? t->flags & ~WEIR_TILE_ADD : 0);
+        piece.a = t->a + k * t->lda;
+        piece.b = (const char *)t->b + k * t->ldb * size;
+        columns(&piece, 0, 3, load);
+        columns(&piece, 24, 3, load);
+    }
+}
+
+INLINE void panel(const weir_tile *t, load_fn *load, int64_t size)
 {
     if (t->mr == 1) {
         part(t, 0, 1, 0, 6, load);
     } else if (t->mr == 2) {
         part(t, 0, 2, 0, 6, load);
-    } else {
+    } else if (t->mr <= 4) {
         columns(t, 0, 3, load);
         columns(t, 24, 3, load);
+    } else {
+        panel_pieces(t, load, size);
     }
 }
 
 void weir_tile_f32_avx2(const weir_tile *t)
 {
     if (t->nv == 3) {
-        panel(t, load_f32);
+        panel(t, load_f32, 4);
         return;
     }
     columns(t, 0, 2, load_f32);
@@ -119,11 +164,11 @@ void weir_tile_f32_avx2(const weir_tile *t)
 
 void weir_tile_f16_avx2(const weir_tile *t)
 {
-    panel(t, load_f16);
+    panel(t, load_f16, 2);
 }
 
 void weir_tile_bf16_avx2(const weir_tile *t)
 {
-    panel(t, load_bf16);
+    panel(t, load_bf16, 2);
 }
 #endif

@@ -11,15 +11,16 @@
 #include "config.h"
 #include "roles.h"
 
-/* What is made on demand, under the lock. A flag is set last (release), so that readers need no lock once it is seen.
- */
+/* What is made on demand, under the lock. A layer's flag is set last (release), so that readers need no lock once it is
+ * seen. */
 typedef struct weir_made {
     weir_layer *layer; /* [L] */
     weir_normw norm;
     weir_linear head;
     atomic_bool *layer_ready; /* [L] */
-    atomic_bool norm_ready, head_ready;
+    bool norm_ready, head_ready;
     weir_arena vectors; /* norms and biases as fp32 */
+    weir_panel_pool *pool;
     void *kept;         /* weir_model_keep */
     void (*kept_destroy)(void *);
 } weir_made;

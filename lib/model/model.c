@@ -96,6 +96,7 @@ static weir_status make_places(weir_model *m, weir_err *err)
         return weir_nomem(err, "the table of layers");
     for (size_t l = 0; l < layers; l++)
         atomic_init(&m->made.layer_ready[l], false);
+    WEIR_TRY(weir_panel_pool_new(&m->made.pool, err));
     atomic_fetch_add(&m->other_bytes, (int64_t)(layers * (sizeof *m->made.layer + WEIR_ROLE_COUNT * sizeof *m->slot)));
     return WEIR_OK;
 }

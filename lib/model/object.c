@@ -72,15 +72,10 @@ const weir_pair *weir_object_find(const weir_object *o, const char *key)
     return NULL;
 }
 
-weir_json_type weir_pair_type(const weir_pair *p)
-{
-    weir_json j = {.text = p->raw.p, .len = p->raw.n};
-    return weir_json_peek(&j);
-}
-
 bool weir_pair_is_null(const weir_pair *p)
 {
-    return weir_pair_type(p) == WEIR_JSON_NULL;
+    weir_json j = {.text = p->raw.p, .len = p->raw.n};
+    return weir_json_peek(&j) == WEIR_JSON_NULL;
 }
 
 weir_status weir_pair_fail(const weir_object *o, const weir_pair *p, weir_err *err, weir_status code, const char *fmt,

@@ -28,7 +28,6 @@ WEIR_CHECKED weir_status weir_object_enter(weir_object *o, weir_arena *arena, co
 /* NULL: absent. */
 const weir_pair *weir_object_find(const weir_object *o, const char *key);
 bool weir_pair_is_null(const weir_pair *p);
-weir_json_type weir_pair_type(const weir_pair *p);
 
 /* Typed values. An error names file, offset and key. A string lives in the arena. */
 WEIR_CHECKED weir_status weir_pair_int(const weir_object *o, const weir_pair *p, int64_t *out, weir_err *err);

@@ -96,7 +96,6 @@ weir_status weir_config_resolve(const weir_config *cfg, bool gguf, weir_arena *a
         .parallel = v[WEIR_CFG_PARALLEL] > 0,
         .post_norms = a->post_norms,
         .positions = a->positions,
-        .learned_pos = a->positions == WEIR_POS_LEARNED,
         .rope_factor = 1,
         .attn_softcap = (float)v[WEIR_CFG_SCORE_CAP],
         .act = (weir_act)v[WEIR_CFG_ACT],

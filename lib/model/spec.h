@@ -24,7 +24,6 @@ typedef struct weir_spec {
     bool gated;
     float embed_scale;   /* 1: none; fp32(sqrt(C)), as Hugging Face has it when it computes in fp32 */
     float logit_softcap; /* 0: none */
-    bool learned_pos;    /* == (positions == WEIR_POS_LEARNED) */
 } weir_spec;
 
 typedef struct weir_normw {

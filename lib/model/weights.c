@@ -99,7 +99,8 @@ static weir_status pack(weir_model *m, const weir_tensor *t, int64_t in, bool tu
                        .k_major = turns && m->layout->k_major,
                        .stride = t->shape[1],
                        .first = p->first,
-                       .row = p->row};
+                       .row = p->row,
+                       .pool = m->made.pool};
     weir_status s = weir_panels_new(&panels, &view, m->threads, err);
     if (s != WEIR_OK) {
         weir_err_where(err, t->file, t->name, t->offset);
@@ -246,6 +247,7 @@ void weir_weights_free(weir_model *m)
     for (int64_t l = 0; m->made.layer && l < m->spec.L; l++)
         free_layer(m, &m->made.layer[l]);
     free_linear(&m->made.head);
+    weir_panel_pool_free(m->made.pool);
     if (m->made.kept)
         m->made.kept_destroy(m->made.kept);
     weir_arena_free(&m->made.vectors);

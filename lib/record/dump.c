@@ -206,9 +206,7 @@ static weir_status complete(weir_dump *d, weir_dump_summary *summary, weir_err *
     WEIR_TRY(weir_h5_put_int(d->file, "complete", 1, err));
     if (!weir_dump_close_file(d))
         return weir_h5_fail(err, "cannot close %s", d->part);
-    WEIR_TRY(weir_dump_check_target(d->path, err));
-    if (rename(d->part, d->path))
-        return weir_fail(err, WEIR_E_IO, "cannot rename %s: %s", d->part, strerror(errno));
+    WEIR_TRY(weir_dump_publish_part(d, err));
     d->completed = true;
     s.file_bytes = stat(d->path, &st) ? 0 : (int64_t)st.st_size;
     if (summary)
@@ -222,6 +220,8 @@ weir_status weir_dump_complete(weir_dump *d, weir_dump_summary *summary, weir_er
     WEIR_TRY(weir_dump_enter(d, &q, err));
     weir_status st = complete(d, summary, err);
     weir_dump_close_file(d);
+    if (st && !d->part_whole)
+        weir_dump_drop_part(d); /* HDF5 opens no file whose close failed */
     return weir_dump_leave(d, &q, st, err);
 }
 
@@ -243,8 +243,8 @@ void weir_dump_abort(weir_dump *d, bool keep)
     weir_h5_quiet_begin(&q);
     if (keep && !d->failed && !d->completed && write_tails(d, NULL))
         d->failed = WEIR_E_IO; /* what could be written is written; complete is 0 */
-    if (!keep && !d->completed)
-        unlink(d->part);
+    if (!keep && !d->completed && !d->part_whole)
+        weir_dump_drop_part(d);
     weir_dump_free(d);
     weir_h5_quiet_end(&q);
 }

@@ -2,6 +2,8 @@
 #ifndef WEIR_DUMP_H
 #define WEIR_DUMP_H
 
+#include <sys/types.h>
+
 #include "act.h"
 #include "docs.h"
 #include "source.h"
@@ -40,12 +42,22 @@ struct weir_dump {
     bool logprob, from_passes;
     bool begun;         /* all objects exist: rows may come */
     bool completed;     /* renamed to its final name */
+    bool part_taken;    /* this run created PATH.part, as this file: */
+    dev_t part_dev;
+    ino_t part_ino;
+    bool part_whole;    /* PATH.part is closed and says complete */
     weir_status failed; /* an earlier write failed: nothing more is accepted */
     int64_t last_tag;   /* from_passes: tag of the last sequence seen */
 };
 
-/* open.c: may PATH be replaced in the end? Only if it is free or a file of ours. */
+/* part.c: may PATH be replaced in the end? Only if it is free or a file of ours. */
 WEIR_CHECKED weir_status weir_dump_check_target(const char *path, weir_err *err);
+/* Creates PATH.part, empty. One that exists is removed with force, unless another run writes it or it is not a file. */
+WEIR_CHECKED weir_status weir_dump_take_part(weir_dump *d, bool force, weir_err *err);
+/* Gives the closed PATH.part its final name. */
+WEIR_CHECKED weir_status weir_dump_publish_part(weir_dump *d, weir_err *err);
+/* Removes PATH.part if it is still the file that this run created. */
+void weir_dump_drop_part(weir_dump *d);
 int weir_dump_find_act(const weir_dump *d, const char *name); /* -1: not declared */
 
 /* dump.c. Every call goes through enter and leave: silence, and no writing after a failure. */

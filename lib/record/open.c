@@ -1,9 +1,7 @@
 /* record/open.c: NAME.part and everything in it that does not depend on rows. */
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "dump.h"
@@ -15,28 +13,11 @@ void weir_dump_options_init(weir_dump_options *o)
     o->compress = 1;
 }
 
-/* May PATH be replaced in the end? Only if it is free or a file of ours. */
-weir_status weir_dump_check_target(const char *path, weir_err *err)
-{
-    struct stat st;
-    bool ours = false;
-    if (lstat(path, &st))
-        return WEIR_OK; /* free; a directory that is missing shows when PATH.part is created */
-    if (!stat(path, &st) && S_ISREG(st.st_mode))
-        WEIR_TRY(weir_h5_is_ours(path, &ours, err));
-    if (!ours)
-        return weir_fail(err, WEIR_E_ARG,
-                         "exists and is not a file of weir's: it is not replaced; choose another name");
-    return WEIR_OK;
-}
-
 static weir_status create_file(weir_dump *d, bool force, weir_err *err)
 {
-    struct stat st;
-    if (!force && !lstat(d->part, &st))
-        return weir_fail(err, WEIR_E_ARG, "%s exists (an unfinished dump): remove it, or use --force", d->part);
+    WEIR_TRY(weir_dump_take_part(d, force, err));
     hid_t fapl = weir_h5_access();
-    d->file = H5Fcreate(d->part, force ? H5F_ACC_TRUNC : H5F_ACC_EXCL, H5P_DEFAULT, fapl);
+    d->file = H5Fcreate(d->part, H5F_ACC_TRUNC, H5P_DEFAULT, fapl);
     weir_status r = d->file >= 0 ? WEIR_OK : weir_h5_fail(err, "cannot create %s", d->part);
     H5Pclose(fapl);
     return r;
@@ -62,7 +43,7 @@ static weir_status put_header(weir_dump *d, const weir_dump_header *h, const wei
         {"bos", o->bos},
         {"dtype", h->dtype},
         {"kernel", o->kernel},
-        {"interventions", "[]"},
+        {"interventions", o->interventions ? o->interventions : "[]"},
         {"edits", "[]"},
     };
     const struct {
@@ -183,8 +164,7 @@ weir_status weir_dump_new(weir_dump **out, const char *path, const weir_dump_hea
     weir_status st = create_all(d, h, o, err);
     if (st) {
         weir_err_where(err, path, NULL, -1);
-        if (d->file >= 0)
-            unlink(d->part);
+        weir_dump_drop_part(d);
         weir_dump_free(d);
         d = NULL;
     }

@@ -9,8 +9,7 @@
 weir_status weir_run_fire(weir_run *r, int64_t i, float *data)
 {
     const weir_point *p = &r->map.point[i];
-    bool map = p->site == WEIR_SITE_SCORES || p->site == WEIR_SITE_PATTERN;
-    int64_t size = map ? r->longest : p->size;
+    int64_t size = p->keyed ? r->longest : p->size;
     const weir_value v = {
         .point = p, .data = data, .width = p->heads * size, .heads = p->heads, .size = size, .rows = &r->rows};
     WEIR_TRY(weir_listeners_fire(&r->hooks, i, &v, r->err));

@@ -176,9 +176,25 @@ static void size_tiles(weir_run *r)
         r->tile_rows = r->max_rows;
 }
 
+/* The kernels multiply their own sizes unchecked: rows or keys by a width, keys by the threads, a small constant. */
+static bool kernels_can_count(const weir_run *r)
+{
+    enum { FACTOR = 256 };
+    const weir_spec *s = r->spec;
+    int64_t rows = r->max_len > r->max_rows ? r->max_len : r->max_rows, width = s->H * s->D, n;
+    width = width > s->C ? width : s->C;
+    width = width > s->F ? width : s->F;
+    return weir_mul64(4 * (rows + WEIR_PANEL), FACTOR, &rows) && weir_mul64(rows, width, &n) &&
+           weir_mul64(rows, r->threads, &n);
+}
+
 static weir_status allocate(weir_run *r, weir_err *err)
 {
-    int64_t bytes = layout(r, NULL);
+    int64_t bytes = -1;
+    if (kernels_can_count(r)) {
+        size_tiles(r);
+        bytes = layout(r, NULL);
+    }
     if (bytes < 0)
         return weir_fail(err, WEIR_E_NOMEM, "the run's memory plan overflows: lower max_rows, max_len or slots");
     if (r->memory && bytes > r->memory)
@@ -205,7 +221,6 @@ weir_status weir_run_prepare(weir_run *r, int flags, weir_err *err)
     r->flags = flags;
     r->last_heard = last_heard(r);
     r->plan_layers = weir_run_aim(r, flags);
-    size_tiles(r);
     WEIR_TRY(allocate(r, err));
     if (r->b.cos_sin)
         weir_rope_table(r->b.cos_sin, r->max_len, s->rot, s->inv_freq, s->rope_factor);

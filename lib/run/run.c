@@ -89,6 +89,15 @@ int64_t weir_run_arena_bytes(const weir_run *r)
     return r->arena_bytes;
 }
 
+static weir_status check_class(const weir_hook_class *c, weir_err *err)
+{
+    if (!c)
+        return weir_fail(err, WEIR_E_HOOK, "a hook of no class: weir_hook_class_find does not know the name");
+    if (c->struct_size != sizeof *c)
+        return weir_fail(err, WEIR_E_HOOK, "a hook class was built for another version of weir: compile it again");
+    return WEIR_OK;
+}
+
 static weir_status attach(weir_run *r, const weir_hook_class *c, void *self, bool owned, weir_err *err)
 {
     if (!r->prepared)
@@ -101,6 +110,7 @@ static weir_status attach(weir_run *r, const weir_hook_class *c, void *self, boo
 weir_status weir_run_hook(weir_run *r, const weir_hook_class *c, const char *args, weir_err *err)
 {
     void *self = NULL;
+    WEIR_TRY(check_class(c, err));
     weir_status st = c->create(&self, r->model, args, err);
     if (st)
         return weir_fail(err, st, "hook %s could not be made", c->name);
@@ -109,12 +119,21 @@ weir_status weir_run_hook(weir_run *r, const weir_hook_class *c, const char *arg
 
 weir_status weir_run_hook_object(weir_run *r, const weir_hook_class *c, void *self, weir_err *err)
 {
+    WEIR_TRY(check_class(c, err));
     return attach(r, c, self, false, err);
 }
 
 int64_t weir_run_hook_fired(const weir_run *r, int i)
 {
     return i >= 0 && i < r->hooks.n ? r->hooks.hook[i].fired : 0;
+}
+
+bool weir_run_hook_writes(const weir_run *r, int i)
+{
+    bool writes = false;
+    for (int64_t p = 0; i >= 0 && i < r->hooks.n && p < r->map.n; p++)
+        writes |= r->hooks.hook[i].want[p] == WEIR_WRITE;
+    return writes;
 }
 
 weir_status weir_run_finish(weir_run *r, FILE *out, weir_err *err)

@@ -50,6 +50,17 @@ def test_one_bit_is_a_difference(dump, other):
     weir("diff", "--tolerance", "1e-6", dump, other).ok()
 
 
+def test_every_hook_that_differs_is_told(dump, other):
+    """Not only the first one: each keeps a line of its own behind it."""
+    with h5py.File(dump) as f:
+        names = sorted(f["activations"])
+    for name in names[2:4]:
+        change(other, lambda v: v.__setitem__((0, 0), v[0, 0] + 1), f"activations/{name}")
+    hooks = weir("diff", "--json", dump, other).json["hooks"]
+    assert sorted(hooks) == names
+    assert [n for n in names if not hooks[n]["same"]] == names[2:4]
+
+
 def test_the_error_is_measured(dump, other):
     with h5py.File(dump) as f:
         values = f[HOOK][...]

@@ -162,6 +162,20 @@ def test_the_recording_sees_what_a_hook_wrote(tmp_path):
     assert (values[:, 5] == 0).all() and (values[:, 4] != 0).any()
 
 
+@pytest.mark.parametrize("hooks, says", [
+    ((), []),
+    (("stats:post",), []),  # it only reads
+    (("ablate:L1N5", "stats:post", 'ablate:blocks.{0,1}.attn.hook_z[0, 1]'),
+     ["ablate:L1N5", "ablate:blocks.{0,1}.attn.hook_z[0, 1]"]),
+])
+def test_a_dump_says_what_changed_its_values(tmp_path, hooks, says):
+    path = tmp_path / "x.h5"
+    options = [word for hook in hooks for word in ("--hook", hook)]
+    trace(*LAYER, *options, "--dump", path, "a few words").ok()
+    with h5py.File(path) as f:
+        assert json.loads(f.attrs["interventions"]) == says
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_a_closed_part(tmp_path, number):
     path, text = tmp_path / "x.h5", tmp_path / "t.txt"

@@ -157,9 +157,20 @@ UNUSED static const weir_kern *ref(void)
 {
     return table[0];
 }
-/* for EACH_TABLE(k): every table of this machine, ref first; counts what ran */
-#define EACH_TABLE(k)                                                                                                  \
-    (int i_##k = 0; i_##k < tables; i_##k++) for (const weir_kern *k = (ran[i_##k]++, table[i_##k]); k; k = NULL)
+/* for (const weir_kern *k = NULL; next_table(&k);) visits every table of this machine, ref first, and notes that it
+ * ran. */
+UNUSED static bool next_table(const weir_kern **k)
+{
+    int i = 0;
+    while (*k && table[i] != *k)
+        i++;
+    i += *k != NULL;
+    if (i == tables)
+        return false;
+    ran[i]++;
+    *k = table[i];
+    return true;
+}
 
 static int find_tables(void **state)
 {

@@ -255,11 +255,10 @@ static void check_shape(const shape *s, int64_t longest, int rare)
     for (int i = 0; i < n_seq; i++)
         h[i] = history_new(s, pick(1, longest), rare);
     static const int64_t pieces[] = {0, 1, 20}; /* 1: decode, mostly on one thread: it is too little to share */
-    for
-        EACH_TABLE(k)
-    for (int p = 0; p < 3; p++)
-        for (int way = WAY_FUSED; way <= WAY_STAGED; way++)
-            run_all(s, h, n_seq, k, thread_counts[pieces[p] == 1 ? pick(0, 9) == 0 : pick(0, 2)], pieces[p], way);
+    for (const weir_kern *k = NULL; next_table(&k);)
+        for (int p = 0; p < 3; p++)
+            for (int way = WAY_FUSED; way <= WAY_STAGED; way++)
+                run_all(s, h, n_seq, k, thread_counts[pieces[p] == 1 ? pick(0, 9) == 0 : pick(0, 2)], pieces[p], way);
     for (int i = 0; i < n_seq; i++)
         history_free(&h[i]);
 }
@@ -348,45 +347,43 @@ static void written_scores(void **state)
     float q[N * D], kv[N * D], z[N * D], scores[N * S], pattern[N * S];
     fill(q, N * D, 0);
     fill(kv, N * D, 0);
-    for
-        EACH_TABLE(k)
-        {
-            guarded kp = guarded_new((int64_t)weir_attn_k_floats(1, D, N), 0),
-                    v = guarded_new((int64_t)weir_attn_v_floats(1, D, N), 0);
-            const weir_attn_seq seq = {.n = N, .cap = N, .kp = kp.p, .v = v.p};
-            weir_attn a = {.heads = 1,
-                           .kv_heads = 1,
-                           .d = D,
-                           .scale = 1,
-                           .seq = &seq,
-                           .n_seq = 1,
-                           .q = q,
-                           .z = z,
-                           .scores = scores,
-                           .pattern = pattern,
-                           .s = S};
-            a.scratch = weir_alloc_aligned(weir_attn_scratch(N, D, 1));
-            weir_attn_store(k, 1, &a, kv, kv);
-            weir_attn_scores(k, 1, &a);
-            scores[3 * S + 1] = -INFINITY;
-            for (int i = 0; i < N; i++)
-                scores[4 * S + i] = -INFINITY;
-            scores[2 * S + 3] = 7.0f; /* the future */
-            weir_attn_softmax(k, 1, &a);
-            assert_true(pattern[3 * S + 1] == 0 && pattern[3 * S] > 0 && pattern[2 * S + 3] == 0);
-            for (int i = 0; i < S; i++)
-                assert_int_equal(to_bits(pattern[4 * S + i]), 0);
-            assert_true(fabsf(pattern[2 * S] + pattern[2 * S + 1] + pattern[2 * S + 2] - 1) < 1e-6f);
-            pattern[1 * S + 2] = 1.0f;
-            weir_attn_mix(k, 1, &a);
-            for (int c = 0; c < D; c++) {
-                assert_true(z[4 * D + c] == 0);
-                assert_true(z[D + c] == fmaf(pattern[S + 1], kv[D + c], fmaf(pattern[S], kv[c], 0.0f)));
-            }
-            weir_free_aligned(a.scratch);
-            guarded_free(&kp);
-            guarded_free(&v);
+    for (const weir_kern *k = NULL; next_table(&k);) {
+        guarded kp = guarded_new((int64_t)weir_attn_k_floats(1, D, N), 0),
+                v = guarded_new((int64_t)weir_attn_v_floats(1, D, N), 0);
+        const weir_attn_seq seq = {.n = N, .cap = N, .kp = kp.p, .v = v.p};
+        weir_attn a = {.heads = 1,
+                       .kv_heads = 1,
+                       .d = D,
+                       .scale = 1,
+                       .seq = &seq,
+                       .n_seq = 1,
+                       .q = q,
+                       .z = z,
+                       .scores = scores,
+                       .pattern = pattern,
+                       .s = S};
+        a.scratch = weir_alloc_aligned(weir_attn_scratch(N, D, 1));
+        weir_attn_store(k, 1, &a, kv, kv);
+        weir_attn_scores(k, 1, &a);
+        scores[3 * S + 1] = -INFINITY;
+        for (int i = 0; i < N; i++)
+            scores[4 * S + i] = -INFINITY;
+        scores[2 * S + 3] = 7.0f; /* the future */
+        weir_attn_softmax(k, 1, &a);
+        assert_true(pattern[3 * S + 1] == 0 && pattern[3 * S] > 0 && pattern[2 * S + 3] == 0);
+        for (int i = 0; i < S; i++)
+            assert_int_equal(to_bits(pattern[4 * S + i]), 0);
+        assert_true(fabsf(pattern[2 * S] + pattern[2 * S + 1] + pattern[2 * S + 2] - 1) < 1e-6f);
+        pattern[1 * S + 2] = 1.0f;
+        weir_attn_mix(k, 1, &a);
+        for (int c = 0; c < D; c++) {
+            assert_true(z[4 * D + c] == 0);
+            assert_true(z[D + c] == fmaf(pattern[S + 1], kv[D + c], fmaf(pattern[S], kv[c], 0.0f)));
         }
+        weir_free_aligned(a.scratch);
+        guarded_free(&kp);
+        guarded_free(&v);
+    }
 }
 
 int main(void)

@@ -122,21 +122,19 @@ static void run_case(weir_dtype type, int64_t m, int64_t n, int64_t k, int rare)
     c.bias = pick(0, 2) ? bias.p : NULL;
     float *want = malloc((size_t)(m * n) * sizeof *want);
     expected(want, c.x, c.ldx, m, &w, c.k0, c.kn, c.bias);
-    for
-        EACH_TABLE(t)
-    for (int i = 0; i < 3; i++)
-        run_one(t, thread_counts[i], &w, &c, want, "gemm");
+    for (const weir_kern *t = NULL; next_table(&t);)
+        for (int i = 0; i < 3; i++)
+            run_one(t, thread_counts[i], &w, &c, want, "gemm");
     /* any grouping of the rows */
-    for
-        EACH_TABLE(t)
-    for (int64_t r = 0; r < m;) {
-        const int64_t rows = pick(1, m - r);
-        call part = c;
-        part.m = rows;
-        part.x = c.x + r * c.ldx;
-        run_one(t, 2, &w, &part, want + r * n, "rows");
-        r += rows;
-    }
+    for (const weir_kern *t = NULL; next_table(&t);)
+        for (int64_t r = 0; r < m;) {
+            const int64_t rows = pick(1, m - r);
+            call part = c;
+            part.m = rows;
+            part.x = c.x + r * c.ldx;
+            run_one(t, 2, &w, &part, want + r * n, "rows");
+            r += rows;
+        }
     free(want);
     free(order);
     guarded_free(&x);
@@ -189,23 +187,22 @@ static void several_outputs(void **state)
             want[o] = malloc((size_t)(m * w[o].n) * sizeof(float));
             expected(want[o], x, k, m, &w[o], 0, k, NULL);
         }
-        for
-            EACH_TABLE(t)
-        for (int i = 0; i < 3; i++) {
-            weir_gemm g = {.m = m, .x = x, .ldx = k, .kn = k, .n_out = n_out};
-            guarded y[4];
-            g.scratch = weir_alloc_aligned(weir_gemm_scratch(m, k, thread_counts[i]));
-            for (int o = 0; o < n_out; o++) {
-                y[o] = guarded_new(m * w[o].n, o);
-                g.out[o] = (weir_gemm_out){w[o].p, NULL, y[o].p, w[o].n};
+        for (const weir_kern *t = NULL; next_table(&t);)
+            for (int i = 0; i < 3; i++) {
+                weir_gemm g = {.m = m, .x = x, .ldx = k, .kn = k, .n_out = n_out};
+                guarded y[4];
+                g.scratch = weir_alloc_aligned(weir_gemm_scratch(m, k, thread_counts[i]));
+                for (int o = 0; o < n_out; o++) {
+                    y[o] = guarded_new(m * w[o].n, o);
+                    g.out[o] = (weir_gemm_out){w[o].p, NULL, y[o].p, w[o].n};
+                }
+                weir_gemm_run(t, thread_counts[i], &g);
+                for (int o = 0; o < n_out; o++) {
+                    SAME(y[o].p, want[o], m * w[o].n, "output %d of %d, %s", o, n_out, weir_kern_name(t));
+                    guarded_free(&y[o]);
+                }
+                weir_free_aligned(g.scratch);
             }
-            weir_gemm_run(t, thread_counts[i], &g);
-            for (int o = 0; o < n_out; o++) {
-                SAME(y[o].p, want[o], m * w[o].n, "output %d of %d, %s", o, n_out, weir_kern_name(t));
-                guarded_free(&y[o]);
-            }
-            weir_free_aligned(g.scratch);
-        }
         for (int o = 0; o < n_out; o++) {
             weights_free(&w[o]);
             free(want[o]);
@@ -223,22 +220,20 @@ static void accuracy(void **state)
     float x[5 * 700], y[5 * 60];
     fill(x, m * k, 0);
     void *scratch = weir_alloc_aligned(weir_gemm_scratch(m, k, 1));
-    for
-        EACH_TABLE(t)
-        {
-            const weir_gemm g = {
-                .m = m, .x = x, .ldx = k, .kn = k, .n_out = 1, .out = {{w.p, NULL, y, n}}, .scratch = scratch};
-            weir_gemm_run(t, 1, &g);
-            for (int64_t i = 0; i < m * n; i++) {
-                double exact = 0, size = 0;
-                for (int64_t c = 0; c < k; c++) {
-                    const double v = (double)x[i / n * k + c] * (double)w.value[i % n * k + c];
-                    exact += v;
-                    size += fabs(v);
-                }
-                assert_true(fabs((double)y[i] - exact) <= (double)k * 0x1p-24 * size);
+    for (const weir_kern *t = NULL; next_table(&t);) {
+        const weir_gemm g = {
+            .m = m, .x = x, .ldx = k, .kn = k, .n_out = 1, .out = {{w.p, NULL, y, n}}, .scratch = scratch};
+        weir_gemm_run(t, 1, &g);
+        for (int64_t i = 0; i < m * n; i++) {
+            double exact = 0, size = 0;
+            for (int64_t c = 0; c < k; c++) {
+                const double v = (double)x[i / n * k + c] * (double)w.value[i % n * k + c];
+                exact += v;
+                size += fabs(v);
             }
+            assert_true(fabs((double)y[i] - exact) <= (double)k * 0x1p-24 * size);
         }
+    }
     weir_free_aligned(scratch);
     weights_free(&w);
 }

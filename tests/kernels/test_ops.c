@@ -71,24 +71,21 @@ static void compare_op(const op *o, int64_t n, int rare)
     fill(b.p, n, rare);
     o->run(ref(), 1, want, a.p, b.p, n);
     assert_true(only_stored_nan(want, n));
-    for
-        EACH_TABLE(k)
-    for (int t = 0; t < 3; t++) {
-        guarded out = guarded_new(n, (int)rng() & 15);
-        o->run(k, thread_counts[t], out.p, a.p, b.p, n);
-        SAME(out.p, want, n, "%s %s n=%lld", o->name, weir_kern_name(k), (long long)n);
-        guarded_free(&out);
-    }
-    /* a part of it is the same as the whole */
-    const int64_t from = pick(0, n - 1);
-    for
-        EACH_TABLE(k)
-        {
-            guarded out = guarded_new(n - from, 0);
-            o->run(k, 1, out.p, a.p + from, b.p + from, n - from);
-            SAME(out.p, want + from, n - from, "%s %s from %lld", o->name, weir_kern_name(k), (long long)from);
+    for (const weir_kern *k = NULL; next_table(&k);)
+        for (int t = 0; t < 3; t++) {
+            guarded out = guarded_new(n, (int)rng() & 15);
+            o->run(k, thread_counts[t], out.p, a.p, b.p, n);
+            SAME(out.p, want, n, "%s %s n=%lld", o->name, weir_kern_name(k), (long long)n);
             guarded_free(&out);
         }
+    /* a part of it is the same as the whole */
+    const int64_t from = pick(0, n - 1);
+    for (const weir_kern *k = NULL; next_table(&k);) {
+        guarded out = guarded_new(n - from, 0);
+        o->run(k, 1, out.p, a.p + from, b.p + from, n - from);
+        SAME(out.p, want + from, n - from, "%s %s from %lld", o->name, weir_kern_name(k), (long long)from);
+        guarded_free(&out);
+    }
     free(want);
     guarded_free(&a);
     guarded_free(&b);
@@ -114,12 +111,10 @@ static void all_kinds_of_floats(void **state)
         x[i] = from_bits(i * 65537u);
     for (size_t i = 2; i < 9; i++) {
         ops[i].run(ref(), 1, want, x, x, N);
-        for
-            EACH_TABLE(k)
-            {
-                ops[i].run(k, 1, got, x, x, N);
-                SAME(got, want, N, "%s %s", ops[i].name, weir_kern_name(k));
-            }
+        for (const weir_kern *k = NULL; next_table(&k);) {
+            ops[i].run(k, 1, got, x, x, N);
+            SAME(got, want, N, "%s %s", ops[i].name, weir_kern_name(k));
+        }
     }
     free(x);
     free(want);
@@ -186,36 +181,35 @@ static void norm_case(int64_t rows, int64_t c, int rare)
                 only_stored_nan(want.out, rows * c));
     if (!rare && c > 1)
         check_norm(&n, &want);
-    for
-        EACH_TABLE(k)
-    for (int t = 0; t < 3; t++) {
-        norm_out got = norm_out_new(rows, c);
-        n.scale = got.scale;
-        n.norm = got.norm;
-        n.out = got.out;
-        weir_norm_run(k, thread_counts[t], &n);
-        SAME(got.scale, want.scale, rows, "scale %s c=%lld", weir_kern_name(k), (long long)c);
-        SAME(got.norm, want.norm, rows * c, "norm %s c=%lld", weir_kern_name(k), (long long)c);
-        SAME(got.out, want.out, rows * c, "out %s c=%lld", weir_kern_name(k), (long long)c);
-        /* only what is asked for; then stage by stage */
-        guarded alone = guarded_new(rows * c, t);
-        n.scale = n.norm = NULL;
-        n.out = alone.p;
-        weir_norm_run(k, thread_counts[t], &n);
-        SAME(alone.p, want.out, rows * c, "fused %s", weir_kern_name(k));
-        guarded_free(&alone);
-        n.out = NULL;
-        n.norm = NULL;
-        n.scale = got.scale;
-        weir_norm_run(k, thread_counts[t], &n);
-        n.norm = memset(got.norm, 0, (size_t)(rows * c) * 4);
-        weir_norm_from_scale(k, thread_counts[t], &n);
-        SAME(got.norm, want.norm, rows * c, "norm from scale %s", weir_kern_name(k));
-        n.out = memset(got.out, 0, (size_t)(rows * c) * 4);
-        weir_norm_from_norm(k, thread_counts[t], &n);
-        SAME(got.out, want.out, rows * c, "out from norm %s", weir_kern_name(k));
-        norm_out_free(&got);
-    }
+    for (const weir_kern *k = NULL; next_table(&k);)
+        for (int t = 0; t < 3; t++) {
+            norm_out got = norm_out_new(rows, c);
+            n.scale = got.scale;
+            n.norm = got.norm;
+            n.out = got.out;
+            weir_norm_run(k, thread_counts[t], &n);
+            SAME(got.scale, want.scale, rows, "scale %s c=%lld", weir_kern_name(k), (long long)c);
+            SAME(got.norm, want.norm, rows * c, "norm %s c=%lld", weir_kern_name(k), (long long)c);
+            SAME(got.out, want.out, rows * c, "out %s c=%lld", weir_kern_name(k), (long long)c);
+            /* only what is asked for; then stage by stage */
+            guarded alone = guarded_new(rows * c, t);
+            n.scale = n.norm = NULL;
+            n.out = alone.p;
+            weir_norm_run(k, thread_counts[t], &n);
+            SAME(alone.p, want.out, rows * c, "fused %s", weir_kern_name(k));
+            guarded_free(&alone);
+            n.out = NULL;
+            n.norm = NULL;
+            n.scale = got.scale;
+            weir_norm_run(k, thread_counts[t], &n);
+            n.norm = memset(got.norm, 0, (size_t)(rows * c) * 4);
+            weir_norm_from_scale(k, thread_counts[t], &n);
+            SAME(got.norm, want.norm, rows * c, "norm from scale %s", weir_kern_name(k));
+            n.out = memset(got.out, 0, (size_t)(rows * c) * 4);
+            weir_norm_from_norm(k, thread_counts[t], &n);
+            SAME(got.out, want.out, rows * c, "out from norm %s", weir_kern_name(k));
+            norm_out_free(&got);
+        }
     norm_out_free(&want);
     guarded_free(&x);
     guarded_free(&w);
@@ -247,20 +241,19 @@ static void add_then_norm(void **state)
         weir_norm n = {.rms = l % 3 == 0, .eps = 1e-6f, .w = w, .rows = rows, .c = c, .x = sum, .out = want};
         weir_op_add(ref(), 1, sum, a, b, all);
         weir_norm_run(ref(), 1, &n);
-        for
-            EACH_TABLE(k)
-        for (int t = 0; t < 3; t++) {
-            guarded dst = guarded_new(all, t);
-            n.x = dst.p;
-            n.out = out;
-            weir_add_norm(k, thread_counts[t], dst.p, a, b, rows, c, &n);
-            SAME(dst.p, sum, all, "sum %s", weir_kern_name(k));
-            SAME(out, want, all, "norm of sum %s", weir_kern_name(k));
-            memcpy(dst.p, a, (size_t)all * 4); /* in place, no norm */
-            weir_add_norm(k, thread_counts[t], dst.p, dst.p, b, rows, c, NULL);
-            SAME(dst.p, sum, all, "sum in place %s", weir_kern_name(k));
-            guarded_free(&dst);
-        }
+        for (const weir_kern *k = NULL; next_table(&k);)
+            for (int t = 0; t < 3; t++) {
+                guarded dst = guarded_new(all, t);
+                n.x = dst.p;
+                n.out = out;
+                weir_add_norm(k, thread_counts[t], dst.p, a, b, rows, c, &n);
+                SAME(dst.p, sum, all, "sum %s", weir_kern_name(k));
+                SAME(out, want, all, "norm of sum %s", weir_kern_name(k));
+                memcpy(dst.p, a, (size_t)all * 4); /* in place, no norm */
+                weir_add_norm(k, thread_counts[t], dst.p, dst.p, b, rows, c, NULL);
+                SAME(dst.p, sum, all, "sum in place %s", weir_kern_name(k));
+                guarded_free(&dst);
+            }
         free(a);
         free(b);
         free(w);
@@ -296,17 +289,16 @@ static void rope_case(int64_t rows, int64_t heads, int64_t d, int64_t rot, int r
             for (int64_t i = 0; i < rot; i++)
                 y[i] = isnan(y[i]) ? from_bits(0x7fc00000u) : y[i];
         }
-    for
-        EACH_TABLE(k)
-    for (int t = 0; t < 3; t++) {
-        guarded y = guarded_new(n, t);
-        weir_op_rope(k, thread_counts[t], y.p, x, rows, heads, d, rot, cs, pos);
-        SAME(y.p, want, n, "rope %s d=%lld rot=%lld", weir_kern_name(k), (long long)d, (long long)rot);
-        memcpy(y.p, x, (size_t)n * 4);
-        weir_op_rope(k, thread_counts[t], y.p, y.p, rows, heads, d, rot, cs, pos);
-        SAME(y.p, want, n, "rope in place %s", weir_kern_name(k));
-        guarded_free(&y);
-    }
+    for (const weir_kern *k = NULL; next_table(&k);)
+        for (int t = 0; t < 3; t++) {
+            guarded y = guarded_new(n, t);
+            weir_op_rope(k, thread_counts[t], y.p, x, rows, heads, d, rot, cs, pos);
+            SAME(y.p, want, n, "rope %s d=%lld rot=%lld", weir_kern_name(k), (long long)d, (long long)rot);
+            memcpy(y.p, x, (size_t)n * 4);
+            weir_op_rope(k, thread_counts[t], y.p, y.p, rows, heads, d, rot, cs, pos);
+            SAME(y.p, want, n, "rope in place %s", weir_kern_name(k));
+            guarded_free(&y);
+        }
     free(cs);
     free(freq);
     free(x);
@@ -347,12 +339,11 @@ static void logprob_case(int64_t rows, int64_t v, int rare)
         else if (!rare)
             assert_true(fabs((double)want[r] - ((double)x[r * ld + target[r]] - max - log(sum))) < 2e-6);
     }
-    for
-        EACH_TABLE(k)
-    for (int t = 0; t < 3; t++) {
-        weir_op_logprob(k, thread_counts[t], got, x, ld, rows, v, target);
-        SAME(got, want, rows, "logprob %s v=%lld", weir_kern_name(k), (long long)v);
-    }
+    for (const weir_kern *k = NULL; next_table(&k);)
+        for (int t = 0; t < 3; t++) {
+            weir_op_logprob(k, thread_counts[t], got, x, ld, rows, v, target);
+            SAME(got, want, rows, "logprob %s v=%lld", weir_kern_name(k), (long long)v);
+        }
     free(x);
     free(want);
     free(got);

@@ -56,15 +56,13 @@ static void equal_gguf(void **state)
         float *got = malloc((size_t)g.n * 4);
         weir_dequantize(t, g.stored, g.n, got);
         assert_int_equal(first_other(got, g.value, g.n), -1);
-        for
-            EACH_TABLE(k)
-            {
-                k->dequant(t, g.stored, g.n, got);
-                const int64_t at = first_other(got, g.value, g.n);
-                if (at >= 0)
-                    fail_msg("%s, %s: element %lld is %g, not %g", weir_dtype_name(t), weir_kern_name(k), (long long)at,
-                             (double)got[at], (double)g.value[at]);
-            }
+        for (const weir_kern *k = NULL; next_table(&k);) {
+            k->dequant(t, g.stored, g.n, got);
+            const int64_t at = first_other(got, g.value, g.n);
+            if (at >= 0)
+                fail_msg("%s, %s: element %lld is %g, not %g", weir_dtype_name(t), weir_kern_name(k), (long long)at,
+                         (double)got[at], (double)g.value[at]);
+        }
         got[5] = nextafterf(got[5], 1); /* the comparison notices one bit */
         assert_int_equal(first_other(got, g.value, g.n), 5);
         free(got);
@@ -76,23 +74,22 @@ static void equal_gguf(void **state)
 static void halves(void **state)
 {
     (void)state;
-    for
-        EACH_TABLE(k)
-    for (uint32_t h = 0; h < 65536; h++) {
-        const uint16_t u = (uint16_t)h;
-        float f, b;
-        k->dequant(WEIR_F16, &u, 1, &f);
-        k->dequant(WEIR_BF16, &u, 1, &b);
-        assert_int_equal(to_bits(b), h << 16);
-        const int e = (int)(h >> 10 & 31), m = (int)(h & 1023);
-        const float size = e == 31 ? (m ? NAN : INFINITY)
-                           : e     ? ldexpf((float)(1024 + m), e - 25)
-                                   : ldexpf((float)m, -24);
-        if (e == 31 && m)
-            assert_true(isnan(f));
-        else
-            assert_int_equal(to_bits(f), to_bits(h & 0x8000 ? -size : size));
-    }
+    for (const weir_kern *k = NULL; next_table(&k);)
+        for (uint32_t h = 0; h < 65536; h++) {
+            const uint16_t u = (uint16_t)h;
+            float f, b;
+            k->dequant(WEIR_F16, &u, 1, &f);
+            k->dequant(WEIR_BF16, &u, 1, &b);
+            assert_int_equal(to_bits(b), h << 16);
+            const int e = (int)(h >> 10 & 31), m = (int)(h & 1023);
+            const float size = e == 31 ? (m ? NAN : INFINITY)
+                               : e     ? ldexpf((float)(1024 + m), e - 25)
+                                       : ldexpf((float)m, -24);
+            if (e == 31 && m)
+                assert_true(isnan(f));
+            else
+                assert_int_equal(to_bits(f), to_bits(h & 0x8000 ? -size : size));
+        }
 }
 
 /* A weight matrix of n rows of `per` blocks: random bytes with tame scales. */
@@ -148,15 +145,14 @@ static void gemm_case(weir_dtype type, int64_t m, int64_t n, int64_t per, bool m
     for (int part = 0; part < 2; part++) {
         const int64_t k0 = part ? pick(0, kn - 1) : 0, len = part ? pick(1, kn - k0) : kn;
         run_gemm(ref(), 1, pf, m, x, kn, k0, len, want, n);
-        for
-            EACH_TABLE(k)
-        for (int i = 0; i < 3; i++) {
-            guarded y = guarded_new(m * n, i);
-            run_gemm(k, thread_counts[i], pt, m, x, kn, k0, len, y.p, n);
-            SAME(y.p, want, m * n, "%s %s, %lld x %lld from %lld", weir_dtype_name(type), weir_kern_name(k),
-                 (long long)n, (long long)len, (long long)k0);
-            guarded_free(&y);
-        }
+        for (const weir_kern *k = NULL; next_table(&k);)
+            for (int i = 0; i < 3; i++) {
+                guarded y = guarded_new(m * n, i);
+                run_gemm(k, thread_counts[i], pt, m, x, kn, k0, len, y.p, n);
+                SAME(y.p, want, m * n, "%s %s, %lld x %lld from %lld", weir_dtype_name(type), weir_kern_name(k),
+                     (long long)n, (long long)len, (long long)k0);
+                guarded_free(&y);
+            }
     }
     weir_panels_free(pt);
     weir_panels_free(pf);

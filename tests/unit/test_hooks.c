@@ -101,6 +101,8 @@ static void test_order_of_attaching(void **state)
     assert_int_equal(weir_run_hook_fired(r, 1), 1);
     assert_int_equal(weir_run_hook_fired(r, 2), after.n);
     assert_int_equal(weir_run_hook_fired(r, 3), 0);
+    for (int i = -1; i <= 3; i++)
+        assert_int_equal(weir_run_hook_writes(r, i), i == 1);
     assert_true(before.begins == 1 && before.ends == 1 && before.finishes == 0);
     kit_forward(r, ids, 2, -1, 0);
     assert_int_equal(weir_run_hook_fired(r, 1), 2);
@@ -206,6 +208,23 @@ static void test_stop(void **state)
     assert_true(err.code == WEIR_OK && s.values == 1 && s.ends == 1);
     s = (puppet){.want = WEIR_READ, .point = "blocks.0.hook_attn_out"};
     assert_int_equal(run_puppet(&s, WEIR_FINAL, &err), WEIR_OK);
+}
+
+/* What a program may hand over by mistake: the class of a name that does not exist, one built for other headers. */
+static void test_no_class(void **state)
+{
+    static const weir_hook_class other = {.struct_size = sizeof other - sizeof(void *), .name = "other"};
+    const weir_hook_class *cases[] = {NULL, &other};
+    const char *says[] = {"of no class", "another version"};
+    weir_run *r = kit_run(model, ROWS, 0, NULL, 1);
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        weir_err err = {0};
+        assert_int_equal(weir_run_hook(r, cases[i], "post", &err), WEIR_E_HOOK);
+        assert_non_null(strstr(err.msg, says[i]));
+        assert_int_equal(weir_run_hook_object(r, cases[i], NULL, NULL), WEIR_E_HOOK);
+    }
+    weir_run_free(r);
 }
 
 static void test_too_late_and_never(void **state)
@@ -504,7 +523,7 @@ int main(void)
         cmocka_unit_test(test_rows),     cmocka_unit_test(test_too_late_and_never),
         cmocka_unit_test(test_ablate),   cmocka_unit_test(test_log),
         cmocka_unit_test(test_stats),    cmocka_unit_test(test_template),
-        cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_keep),     cmocka_unit_test(test_no_class),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

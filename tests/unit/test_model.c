@@ -137,7 +137,7 @@ static void check_tables(const weir_model *m, const want *w)
         for (int64_t c = 0; c < s->C; c++)
             assert_true(row[c] == mf_value("embed", id, c));
     }
-    for (int64_t p = 0; weir_model_spec(m)->learned_pos && p < s->ctx; p++) {
+    for (int64_t p = 0; weir_model_spec(m)->positions == WEIR_POS_LEARNED && p < s->ctx; p++) {
         weir_model_pos_row(m, p, row);
         for (int64_t c = 0; c < s->C; c++)
             assert_true(row[c] == mf_value("pos", p, c));

@@ -77,7 +77,7 @@ static void test_llama_defaults(void **state)
     mf_llama_hf(&k, &MF_LLAMA, "F32", false, true, "");
     weir_model *m = open_hf(&k);
     const weir_spec *s = weir_model_spec(m);
-    assert_true(s->rms && s->gated && !s->parallel && !s->post_norms && !s->learned_pos);
+    assert_true(s->rms && s->gated && !s->parallel && !s->post_norms && s->positions == WEIR_POS_ROPE);
     assert_true(s->eps == 1e-6f && s->norm_offset == 0 && s->attn_scale == 0.5f && s->attn_softcap == 0 &&
                 s->logit_softcap == 0);
     assert_int_equal(s->act, WEIR_ACT_SILU);
@@ -236,7 +236,8 @@ static void test_gpt2(void **state)
     edit(&k, "gelu_new", "relu");
     weir_model *m = open_hf(&k);
     const weir_spec *p = weir_model_spec(m);
-    assert_true(!p->rms && !p->gated && p->learned_pos && p->eps == 1e-5f && p->attn_scale == (float)(1 / sqrt(5.0)));
+    assert_true(!p->rms && !p->gated && p->positions == WEIR_POS_LEARNED && p->eps == 1e-5f);
+    assert_true(p->attn_scale == (float)(1 / sqrt(5.0)));
     assert_int_equal(p->F, 60);
     assert_int_equal(p->act, WEIR_ACT_RELU);
     assert_int_equal(p->rot, 0);

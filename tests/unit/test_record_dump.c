@@ -457,6 +457,7 @@ static void attributes_are_text(void **state)
     o.command_line = "trace --layer 6 'caf\xc3\xa9'";
     o.kernel = "ref";
     o.run_threads = 2;
+    o.interventions = "[\"ablate:L0N1\"]";
     assert_int_equal(weir_dump_commit(create(fx_path(path, "attr.h5"), &o, 0, 1), NULL, NULL), WEIR_OK);
     assert_int_equal(weir_dump_open(&r, path, NULL), WEIR_OK);
     static const char *const want[][2] = {
@@ -473,7 +474,7 @@ static void attributes_are_text(void **state)
         {"dtype", "F32"},
         {"kernel", "ref"},
         {"threads", "2"},
-        {"interventions", "[]"},
+        {"interventions", "[\"ablate:L0N1\"]"},
         {"edits", "[]"},
         {"complete", "1"},
         {"command_line", "trace --layer 6 'caf\xc3\xa9'"},

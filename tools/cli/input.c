@@ -53,20 +53,35 @@ static ssize_t file_start(const char *path, char *buf, size_t n, struct stat *st
     return got;
 }
 
+static bool is_hdf5(const char *start, ssize_t n)
+{
+    return n == 8 && memcmp(start, "\x89HDF\r\n\x1a\n", 8) == 0;
+}
+
 /* A text argument that is really a file's name is a slip that must not be recorded as text. */
 static int check_text(const weir_cli *cli, const char *text)
 {
     char start[8];
     struct stat st;
     ssize_t n = file_start(text, start, sizeof start, &st);
-    if (n == 8 && memcmp(start, "\x89HDF\r\n\x1a\n", 8) == 0)
+    if (is_hdf5(start, n))
         return weir_cli_usage(cli, "%s is an HDF5 file, not a text to run", text);
     if (n >= 0)
         weir_cli_note(cli, "\"%s\" is taken as text; --file %s would read the file of that name", text, text);
     return WEIR_EXIT_OK;
 }
 
-/* Bytes of the text in plain files, or -1. */
+/* A dump holds bytes that would run for hours as text. */
+static int check_file(const weir_cli *cli, const char *path)
+{
+    char start[8];
+    struct stat st;
+    if (is_hdf5(start, file_start(path, start, sizeof start, &st)))
+        return weir_cli_usage(cli, "--file %s is an HDF5 file, not a text to run", path);
+    return WEIR_EXIT_OK;
+}
+
+/* Bytes of the text in plain files, or -1. Files of /proc say that they are empty and are not. */
 static int64_t plain_bytes(const weir_docs_options *o)
 {
     int64_t sum = 0;
@@ -76,7 +91,7 @@ static int64_t plain_bytes(const weir_docs_options *o)
         char start[2];
         struct stat st;
         ssize_t n = file_start(o->paths[i], start, sizeof start, &st);
-        if (n < 0 || (n == 2 && memcmp(start, "\x1f\x8b", 2) == 0))
+        if (n < 0 || st.st_size == 0 || (n == 2 && memcmp(start, "\x1f\x8b", 2) == 0))
             return -1;
         sum += st.st_size;
     }
@@ -157,12 +172,12 @@ static int choose(weir_input *in, const weir_cli *cli, const weir_text_args *tex
     o->n_paths = files->n;
     o->texts = cli->operand;
     o->n_texts = cli->n_operands;
-    for (int i = 0; i < o->n_texts; i++) {
-        int code = check_text(cli, o->texts[i]);
-        if (code != WEIR_EXIT_OK)
-            return code;
-    }
-    return WEIR_EXIT_OK;
+    int code = WEIR_EXIT_OK;
+    for (int i = 0; i < o->n_texts && code == WEIR_EXIT_OK; i++)
+        code = check_text(cli, o->texts[i]);
+    for (int i = 0; i < o->n_paths && code == WEIR_EXIT_OK; i++)
+        code = check_file(cli, o->paths[i]);
+    return code;
 }
 
 int weir_input_open(weir_input *in, const weir_cli *cli, const weir_text_args *text, bool ids)
@@ -170,6 +185,7 @@ int weir_input_open(weir_input *in, const weir_cli *cli, const weir_text_args *t
     weir_docs_options o;
     weir_err err = {0};
     docs_options(&o, text, ids);
+    o.stop = in->stop;
     int code = choose(in, cli, text, &o);
     if (code != WEIR_EXIT_OK)
         return code;

@@ -69,6 +69,7 @@ typedef struct weir_point {
                       only in a run, here H * ctx */
     int64_t heads, size; /* rank 3: [T, heads, size]; rank 2: heads = 1, size = width */
     const char *letters; /* "T C", "T H D", ... */
+    bool keyed;          /* scores and pattern: the last axis are keys, as many as the run has */
     bool read_only;
 } weir_point;
 
@@ -78,11 +79,11 @@ WEIR_API const weir_point *weir_model_point(const weir_model *m, const char *nam
 
 /* --- selectors: `blocks.{0,3}.mlp.hook_post[-1, 421]`, short sites such as `resid_post`, `L6N421`, `L6H3`.
  *
- * The name: globs * ? {a,b}; hyphens read as underscores. Scores, pattern and result, whose rows grow with the context or
- * with the heads, are selected by a glob only if it spells that word or matches nothing else: `*` leaves them out. The brackets: [position], [position, unit] at points of rank
- * 2, [position, head] and [position, head, unit] at points of rank 3; the last axis of scores and pattern are keys.
- * Each entry is a list joined by `+` of numbers and half-open ranges a:b, negative ones counted from the end; `:` is
- * all. */
+ * The name: globs * ? {a,b}; hyphens read as underscores. Scores, pattern and result, whose rows grow with the context
+ * or with the heads, are selected by a glob only if it spells that word or matches nothing else: `*` leaves them out.
+ * The brackets: [position], [position, unit] at points of rank 2, [position, head] and [position, head, unit] at points
+ * of rank 3; the last axis of scores and pattern are keys. Each entry is a list joined by `+` of numbers and half-open
+ * ranges a:b, negative ones counted from the end; `:` is all. */
 typedef struct weir_selector weir_selector;
 
 /* One text: a name with globs (* ? {a,b}), a short site, or a neuron or head; optional brackets. A selector that

@@ -56,7 +56,7 @@ WEIR_API void weir_run_free(weir_run *r);
 WEIR_API const weir_model *weir_run_model(const weir_run *r);
 
 /* Creates a hook of a class and attaches it; it is destroyed with the run. Before the first forward only. A hook that
- * wants no point is an error. */
+ * wants no point is an error, and so is c = NULL: what weir_hook_class_find gives for an unknown name. */
 WEIR_API WEIR_CHECKED weir_status weir_run_hook(weir_run *r, const weir_hook_class *c, const char *args, weir_err *err);
 /* Attaches an object that the caller made; destroy is not called. */
 WEIR_API WEIR_CHECKED weir_status weir_run_hook_object(weir_run *r, const weir_hook_class *c, void *self,
@@ -86,8 +86,10 @@ WEIR_API WEIR_CHECKED weir_status weir_run_logprobs(weir_run *r, const int32_t *
 WEIR_API void weir_run_slot_reset(weir_run *r, int slot);
 WEIR_API int64_t weir_run_slot_len(const weir_run *r, int slot);
 
-/* How often hook i (in order of attaching) was given a value. */
+/* Questions about hook i, in order of attaching from 0: how often it was given a value; whether it asked to write
+ * anywhere, so that the values behind it may not be the model's own. 0 and false when there is no such hook. */
 WEIR_API int64_t weir_run_hook_fired(const weir_run *r, int i);
+WEIR_API bool weir_run_hook_writes(const weir_run *r, int i);
 /* Ends the hooks (finish), and fails when a hook never fired. out as in weir_hook_class.finish. */
 WEIR_API WEIR_CHECKED weir_status weir_run_finish(weir_run *r, FILE *out, weir_err *err);
 

@@ -44,6 +44,9 @@ typedef struct weir_docs_options {
     const char *field; /* JSONL: the field that holds the text; NULL: "text" */
     bool ids; /* documents are lists of token ids (text: white space or commas between; JSONL: an array in `field`,
                  NULL: "ids"); weir_doc.ids is set instead of text */
+    bool (*stop)(void *user); /* asked when a signal interrupts the wait for bytes: true ends it, with WEIR_E_IO. NULL:
+                                 it goes on */
+    void *stop_user;
 } weir_docs_options;
 WEIR_API void weir_docs_options_init(weir_docs_options *o);
 
