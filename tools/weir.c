@@ -142,14 +142,15 @@ static void wait_without_spinning(char **argv)
     execv("/proc/self/exe", argv); /* where this fails, the program is slower at worst */
 }
 
-/* Files of models are mapped: one that another program cuts short while it is read, or a disk that fails, ends in this
- * signal. */
+/* Model files are mapped: one that is cut short while it is in use, or lies on a failing disk, ends in this signal. */
 static void on_bus_error(int sig)
 {
-    static const char line[] = "weir: a mapped file was cut short or could not be read while it was in use: is the "
-                               "model being written or its disk full of errors?\n";
+    static const char line[] = "weir: a model file was cut short, or its disk failed, while it was in use: try again "
+                               "with a whole file\n";
     (void)sig;
-    _exit(write(STDERR_FILENO, line, sizeof line - 1) < 0 ? WEIR_EXIT_FAILED : WEIR_EXIT_FAILED);
+    ssize_t unused = write(STDERR_FILENO, line, sizeof line - 1);
+    (void)unused;
+    _exit(WEIR_EXIT_FAILED);
 }
 
 int main(int argc, char **argv)

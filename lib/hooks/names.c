@@ -96,8 +96,8 @@ static void take(search *s, int64_t i)
     s->found++;
 }
 
-/* Points whose rows grow with the context or with H times C are meant by a pattern that spells their word, or that matches
- * nothing else: `*` would otherwise write gigabytes that nobody asked for. */
+/* Points whose rows grow with the context or with H times C are meant by a pattern that spells their word, or that
+ * matches nothing else: `*` would otherwise write gigabytes that nobody asked for. */
 static bool is_meant(const char *pattern, weir_site site)
 {
     switch (site) {

@@ -323,16 +323,6 @@ bool weir_selector_has_positions(const weir_selector *s)
     return s->positions;
 }
 
-bool weir_selector_row(const weir_selector *s, int64_t pos, int64_t len)
-{
-    if (s->n_items == 0)
-        return true;
-    for (int i = 0; i < s->n_items; i++)
-        if (weir_ranges_have(&s->item[i].rows, pos, len))
-            return true;
-    return false;
-}
-
 bool weir_selector_row_at(const weir_selector *s, const weir_point *p, int64_t pos, int64_t len)
 {
     if (!weir_selector_matches(s, p))

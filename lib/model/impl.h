@@ -21,7 +21,7 @@ typedef struct weir_made {
     bool norm_ready, head_ready;
     weir_arena vectors; /* norms and biases as fp32 */
     weir_panel_pool *pool;
-    void *kept;         /* weir_model_keep */
+    void *kept; /* weir_model_keep */
     void (*kept_destroy)(void *);
 } weir_made;
 

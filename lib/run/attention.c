@@ -19,7 +19,7 @@ static weir_status project(weir_run *r, int64_t layer, const weir_layer *w)
     const weir_buffers *b = &r->b;
     const weir_linear_to to[] = {{&w->q, b->q, s->H * s->D}, {&w->k, b->k, s->K * s->D}, {&w->v, b->v, s->K * s->D}};
     int n = 1 + weir_run_needs(r, layer, WEIR_SITE_K) + weir_run_needs(r, layer, WEIR_SITE_V);
-    weir_run_linear(r, b->h, s->C, to, n);
+    weir_run_linear(r, b->h, r->rows.n, s->C, to, n);
     WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_Q, b->q));
     WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_K, b->k));
     WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_V, b->v));
@@ -106,7 +106,7 @@ weir_status weir_run_attention(weir_run *r, int64_t layer, const weir_layer *w)
     WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_Z, b->z));
     WEIR_TRY(hear_result(r, layer, w));
     float *y = s->post_norms ? b->h : b->attn_out; /* h was read by the projections and is free */
-    weir_run_linear(r, b->z, s->H * s->D, &(weir_linear_to){&w->o, y, s->C}, 1);
+    weir_run_linear(r, b->z, r->rows.n, s->H * s->D, &(weir_linear_to){&w->o, y, s->C}, 1);
     if (s->post_norms) {
         const weir_norm_at post = {w->ln1_post, layer, WEIR_SITE_LN1_POST_SCALE};
         WEIR_TRY(weir_run_norm(r, &post, y, b->attn_out));

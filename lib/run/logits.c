@@ -8,14 +8,7 @@ weir_status weir_run_unembed(weir_run *r, int64_t row, int64_t n, float *out)
     const weir_spec *s = r->spec;
     weir_linear head;
     WEIR_TRY(weir_model_head(r->model, &head, r->err));
-    weir_gemm g = {.m = n,
-                   .x = r->b.h + row * s->C,
-                   .ldx = s->C,
-                   .kn = s->C,
-                   .n_out = 1,
-                   .out = {{.w = head.w, .bias = head.bias, .y = out, .ldy = s->V}},
-                   .scratch = r->b.gemm};
-    weir_gemm_run(r->kern, r->threads, &g);
+    weir_run_linear(r, r->b.h + row * s->C, n, s->C, &(weir_linear_to){&head, out, s->V}, 1);
     return WEIR_OK;
 }
 

@@ -1,21 +1,13 @@
 /* The MLP sublayer: h to mlp_out. */
 #include "state.h"
 
-void weir_run_linear(weir_run *r, const float *x, int64_t k, const weir_linear_to *to, int n)
-{
-    weir_gemm g = {.m = r->rows.n, .x = x, .ldx = k, .k0 = 0, .kn = k, .n_out = n, .scratch = r->b.gemm};
-    for (int i = 0; i < n; i++)
-        g.out[i] = (weir_gemm_out){.w = to[i].w->w, .bias = to[i].w->bias, .y = to[i].y, .ldy = to[i].n};
-    weir_gemm_run(r->kern, r->threads, &g);
-}
-
 weir_status weir_run_mlp(weir_run *r, int64_t layer, const weir_layer *w)
 {
     const weir_spec *s = r->spec;
     const weir_buffers *b = &r->b;
     const weir_linear_to to[] = {{&w->pre, b->pre, s->F}, {&w->up, b->up, s->F}};
     bool up = s->gated && weir_run_needs(r, layer, WEIR_SITE_MLP_PRE_LINEAR);
-    weir_run_linear(r, b->h, s->C, to, 1 + up);
+    weir_run_linear(r, b->h, r->rows.n, s->C, to, 1 + up);
     WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_MLP_PRE, b->pre));
     if (s->gated)
         WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_MLP_PRE_LINEAR, b->up));
@@ -23,7 +15,7 @@ weir_status weir_run_mlp(weir_run *r, int64_t layer, const weir_layer *w)
     weir_op_act(r->kern, r->threads, s->act, post, b->pre, s->gated ? b->up : NULL, r->rows.n * s->F);
     WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_MLP_POST, post));
     float *y = s->post_norms ? b->h : b->mlp_out;
-    weir_run_linear(r, post, s->F, &(weir_linear_to){&w->down, y, s->C}, 1);
+    weir_run_linear(r, post, r->rows.n, s->F, &(weir_linear_to){&w->down, y, s->C}, 1);
     if (s->post_norms) {
         const weir_norm_at norm = {w->ln2_post, layer, WEIR_SITE_LN2_POST_SCALE};
         WEIR_TRY(weir_run_norm(r, &norm, y, b->mlp_out));

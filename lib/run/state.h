@@ -6,6 +6,7 @@
  *   forward.c    the pass: embedding, blocks, final norm
  *   attention.c  the attention sublayer
  *   mlp.c        the MLP sublayer
+ *   linear.c     products of rows with weights
  *   norm.c       norms and residual adds, fused where no hook stands between
  *   logits.c     unembedding on request
  */
@@ -173,16 +174,18 @@ WEIR_CHECKED weir_status weir_run_norm_stream(weir_run *r, const weir_norm_at *n
 WEIR_CHECKED weir_status weir_run_add_stream(weir_run *r, int64_t layer, weir_site site, const float *y,
                                              const weir_norm_at *next);
 
+/* --- linear.c */
+typedef struct weir_linear_to {
+    const weir_linear *w;
+    float *y;  /* [rows,n] */
+    int64_t n; /* columns */
+} weir_linear_to;
+/* y = x W + bias for n weights that read the same x [rows,k]. */
+void weir_run_linear(weir_run *r, const float *x, int64_t rows, int64_t k, const weir_linear_to *to, int n);
+
 /* --- sublayers: h to attn_out, h to mlp_out */
 WEIR_CHECKED weir_status weir_run_attention(weir_run *r, int64_t layer, const weir_layer *w);
 WEIR_CHECKED weir_status weir_run_mlp(weir_run *r, int64_t layer, const weir_layer *w);
-/* y = x W + bias for n weights that read the same x [T,k]. */
-typedef struct weir_linear_to {
-    const weir_linear *w;
-    float *y;
-    int64_t n; /* columns */
-} weir_linear_to;
-void weir_run_linear(weir_run *r, const float *x, int64_t k, const weir_linear_to *to, int n);
 
 /* --- logits.c: logits of rows [row, row + n) of h, soft cap not applied */
 WEIR_CHECKED weir_status weir_run_unembed(weir_run *r, int64_t row, int64_t n, float *out);

@@ -16,153 +16,14 @@
 
 #include "base/mem.h"
 #include "base/parallel.h"
+#include "bench/machine.h"
 #include "kernels/kernels.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 enum { ROUNDS = 9, MOST_ROUNDS = 150 };
 
 static int threads;
 static bool json;
 static const weir_kern *kern;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *v, int n)
-{
-    qsort(v, (size_t)n, sizeof *v, by_value);
-    return v[n / 2];
-}
-
-/* --- the limits */
-static volatile float sink; /* so that no loop is left out */
-
-#if defined(__x86_64__)
-__attribute__((target("avx512f"))) static void peak_avx512(int64_t n)
-{
-    __m512 c[16];
-    const __m512 a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(1e-9f);
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; i++)
-        c[i] = _mm512_set1_ps((float)i);
-    for (int64_t k = 0; k < n; k++) {
-#pragma GCC unroll 16
-        for (int i = 0; i < 16; i++) {
-            c[i] = _mm512_fmadd_ps(a, c[i], b);
-            __asm__ volatile("" : "+v"(c[i]));
-        }
-    }
-#pragma GCC unroll 16
-    for (int i = 1; i < 16; i++)
-        c[0] = _mm512_add_ps(c[0], c[i]);
-    sink = _mm512_cvtss_f32(c[0]);
-}
-
-__attribute__((target("avx2,fma"))) static void peak_avx2(int64_t n)
-{
-    __m256 c[12];
-    const __m256 a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(1e-9f);
-#pragma GCC unroll 12
-    for (int i = 0; i < 12; i++)
-        c[i] = _mm256_set1_ps((float)i);
-    for (int64_t k = 0; k < n; k++) {
-#pragma GCC unroll 12
-        for (int i = 0; i < 12; i++) {
-            c[i] = _mm256_fmadd_ps(a, c[i], b);
-            __asm__ volatile("" : "+x"(c[i]));
-        }
-    }
-#pragma GCC unroll 12
-    for (int i = 1; i < 12; i++)
-        c[0] = _mm256_add_ps(c[0], c[i]);
-    sink = _mm256_cvtss_f32(c[0]);
-}
-
-__attribute__((target("avx2"))) static void read_floats(const float *p, int64_t n)
-{
-    __m256 c[8];
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; i++)
-        c[i] = _mm256_setzero_ps();
-    for (int64_t k = 0; k + 64 <= n; k += 64)
-#pragma GCC unroll 8
-        for (int i = 0; i < 8; i++)
-            c[i] = _mm256_add_ps(c[i], _mm256_loadu_ps(p + k + 8 * i));
-#pragma GCC unroll 8
-    for (int i = 1; i < 8; i++)
-        c[0] = _mm256_add_ps(c[0], c[i]);
-    sink = _mm256_cvtss_f32(c[0]);
-}
-#else
-static void read_floats(const float *p, int64_t n)
-{
-    float c[16] = {0};
-    for (int64_t k = 0; k + 16 <= n; k += 16)
-        for (int i = 0; i < 16; i++)
-            c[i] += p[k + i];
-    for (int i = 1; i < 16; i++)
-        c[0] += c[i];
-    sink = c[0];
-}
-#endif
-
-static void peak_body(void *ctx, int64_t i, int thread)
-{
-    (void)i;
-    (void)thread;
-#if defined(__x86_64__)
-    if (!strcmp(weir_kern_name(kern), "avx512"))
-        peak_avx512(*(int64_t *)ctx);
-    else if (!strcmp(weir_kern_name(kern), "avx2"))
-        peak_avx2(*(int64_t *)ctx);
-#else
-    (void)ctx;
-#endif
-}
-
-/* FLOP per second of all threads, from about 3 ms of work. */
-static double peak(void)
-{
-    int64_t n = 700000;
-    const double per = !strcmp(weir_kern_name(kern), "avx512") ? 16 * 32.0 : 12 * 16.0;
-    const double t = now();
-    weir_parallel_for(threads, threads, 0, peak_body, &n);
-    return per * (double)n * threads / (now() - t);
-}
-
-typedef struct span {
-    const float *p;
-    int64_t n;
-} span;
-
-static void read_body(void *ctx, int64_t i, int thread)
-{
-    (void)thread;
-    const span *s = ctx;
-    const int64_t n = s->n / threads / 64 * 64;
-    read_floats(s->p + i * n, n);
-}
-
-static double raw_read(const float *p, int64_t floats)
-{
-    span s = {p, floats};
-    const double t = now();
-    weir_parallel_for(threads, threads, 0, read_body, &s);
-    return (double)floats * 4 / (now() - t);
-}
 
 /* --- rounds */
 typedef struct rounds {
@@ -178,8 +39,8 @@ static double best_peak;
 static bool more(rounds *r)
 {
     if (r->n == 0)
-        r->since = now();
-    return r->n < ROUNDS || (r->calm < ROUNDS && r->n < MOST_ROUNDS && now() - r->since < 2.5);
+        r->since = machine_now();
+    return r->n < ROUNDS || (r->calm < ROUNDS && r->n < MOST_ROUNDS && machine_now() - r->since < 2.5);
 }
 
 static void add_round(rounds *r, double ratio, double value, bool calm)
@@ -218,11 +79,11 @@ static bool calm_reads(double before, double after)
 
 static double median_ratio(rounds *r)
 {
-    return r->calm >= ROUNDS / 2 ? median(r->calm_ratio, r->calm) : median(r->ratio, r->n);
+    return r->calm >= ROUNDS / 2 ? machine_median(r->calm_ratio, r->calm) : machine_median(r->ratio, r->n);
 }
 static double median_value(rounds *r)
 {
-    return r->calm >= ROUNDS / 2 ? median(r->calm_value, r->calm) : median(r->value, r->n);
+    return r->calm >= ROUNDS / 2 ? machine_median(r->calm_value, r->calm) : machine_median(r->value, r->n);
 }
 
 /* --- reporting */
@@ -308,10 +169,10 @@ static void bench_gemm(int64_t k, int64_t n, int64_t m, weir_dtype type, double 
     rounds r = {0};
     weir_gemm_run(kern, threads, &g);
     while (more(&r)) {
-        const double before = peak(), t = now();
+        const double before = machine_peak_flops(threads), t = machine_now();
         for (int i = 0; i < reps; i++)
             weir_gemm_run(kern, threads, &g);
-        const double rate = flop * reps / (now() - t), after = peak();
+        const double rate = flop * reps / (machine_now() - t), after = machine_peak_flops(threads);
         add_round(&r, rate / (0.5 * (before + after)), rate, calm_peaks(before, after));
     }
     char name[80];
@@ -341,8 +202,6 @@ static void bench_gemv(int64_t k, int64_t n, weir_dtype type)
     float *w = floats(k * n), *x = floats(k), *y = floats(n);
     uint16_t *h = size == 2 ? halves(w, k * n, type == WEIR_BF16) : NULL;
     weir_panels **p = weir_calloc((size_t)copies, sizeof *p);
-    const int64_t raw = 240000000 / 4;
-    float *big = floats(raw);
     void *scratch = weir_alloc_aligned(weir_gemm_scratch(1, k, threads));
     if (!p || !scratch)
         exit(1);
@@ -351,13 +210,13 @@ static void bench_gemv(int64_t k, int64_t n, weir_dtype type)
         p[i] = pack(h ? (void *)h : (void *)w, type, n, k, false, pool);
     rounds r = {0};
     while (more(&r)) {
-        const double before = raw_read(big, raw), t = now();
+        const double before = machine_read_bandwidth(threads), t = machine_now();
         for (int64_t i = 0; i < copies; i++) {
             weir_gemm g = {
                 .m = 1, .x = x, .ldx = k, .kn = k, .n_out = 1, .out = {{p[i], NULL, y, n}}, .scratch = scratch};
             weir_gemm_run(kern, threads, &g);
         }
-        const double rate = (double)(k * n * size * copies) / (now() - t), after = raw_read(big, raw);
+        const double rate = (double)(k * n * size * copies) / (machine_now() - t), after = machine_read_bandwidth(threads);
         add_round(&r, rate / (0.5 * (before + after)), rate, calm_reads(before, after));
     }
     char name[80];
@@ -377,7 +236,6 @@ static void bench_gemv(int64_t k, int64_t n, weir_dtype type)
     weir_free_aligned(x);
     weir_free_aligned(y);
     weir_free_aligned(h);
-    weir_free_aligned(big);
     weir_free_aligned(scratch);
 }
 
@@ -393,10 +251,10 @@ static void bench_attention(int64_t heads, int64_t kv_heads, int64_t d, int64_t 
     a.scratch = weir_alloc_aligned(weir_attn_scratch(n, d, threads));
     rounds r = {0};
     while (more(&r)) {
-        const double before = peak(), t = now();
+        const double before = machine_peak_flops(threads), t = machine_now();
         weir_attn_store(kern, threads, &a, kv, kv);
         weir_attn_fused(kern, threads, &a);
-        const double took = now() - t, after = peak();
+        const double took = machine_now() - t, after = machine_peak_flops(threads);
         add_round(&r, 2.0 * (double)(heads * d * n * (n + 1)) / took / (0.5 * (before + after)), took,
                   calm_peaks(before, after));
     }
@@ -415,7 +273,7 @@ static void bench_attention(int64_t heads, int64_t kv_heads, int64_t d, int64_t 
     weir_free_aligned(a.scratch);
 }
 
-/* --- packing: bytes packed, against a read of the same bytes */
+/* --- packing: bytes packed, as a share of a read that does nothing else */
 static void bench_pack(int64_t k, int64_t n, weir_dtype type, bool k_major)
 {
     const int64_t size = type == WEIR_F32 ? 4 : 2;
@@ -424,9 +282,9 @@ static void bench_pack(int64_t k, int64_t n, weir_dtype type, bool k_major)
     rounds r = {0};
     weir_panels_free(pack(h ? (void *)h : (void *)w, type, n, k, k_major, NULL));
     while (more(&r)) {
-        const double before = raw_read(w, k * n), t = now();
+        const double before = machine_read_bandwidth(threads), t = machine_now();
         weir_panels *p = pack(h ? (void *)h : (void *)w, type, n, k, k_major, NULL);
-        const double rate = (double)(k * n * size) / (now() - t), after = raw_read(w, k * n);
+        const double rate = (double)(k * n * size) / (machine_now() - t), after = machine_read_bandwidth(threads);
         add_round(&r, rate / (0.5 * (before + after)), rate, calm_reads(before, after));
         weir_panels_free(p);
     }
@@ -467,13 +325,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_kernels: this machine runs the reference table only, which is not made for speed\n");
         return 0;
     }
-    float *big = floats(60000000);
     rounds r = {0}; /* the machine itself */
     while (more(&r)) {
-        const double before = peak(), read = raw_read(big, 60000000);
-        add_round(&r, read, before, calm_peaks(before, peak()));
+        const double before = machine_peak_flops(threads), read = machine_read_bandwidth(threads);
+        add_round(&r, read, before, calm_peaks(before, machine_peak_flops(threads)));
     }
-    weir_free_aligned(big);
     if (!json)
         printf("table %s, %d threads, peak %.1f GFLOP/s, raw read %.1f GB/s\n", weir_kern_name(kern), threads,
                median_value(&r) * 1e-9, median_ratio(&r) * 1e-9);

@@ -2,10 +2,12 @@
  * opening against the clock. One JSON object a line on stdout; tests/bench/run collects them.
  *
  *     bench_run MODEL open | prefill | decode | seconds
+ *     bench_run - peak
  *
- * `seconds` prints the median time of one prefill pass alone: to be paired with the same program of another build. */
+ * `peak` prints the machine's floating-point operations a second, all processors at work. `seconds` prints the median time of one prefill pass alone: to be paired with the same program of another build. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <weir/weir.h>
 
 #include "bench/machine.h"
@@ -165,8 +167,15 @@ static void print_seconds(const weir_model *m)
 int main(int argc, char **argv)
 {
     if (argc != 3) {
-        fprintf(stderr, "usage: bench_run MODEL open|prefill|decode|seconds\n");
+        fprintf(stderr, "usage: bench_run MODEL open|prefill|decode|seconds, or bench_run - peak\n");
         return 2;
+    }
+    if (strcmp(argv[2], "peak") == 0) {
+        double peaks[PAIRS];
+        for (int p = 0; p < PAIRS; p++)
+            peaks[p] = machine_peak_flops((int)sysconf(_SC_NPROCESSORS_ONLN));
+        printf("%.6g\n", machine_median(peaks, PAIRS));
+        return 0;
     }
     if (strcmp(argv[2], "open") == 0) {
         bench_open(argv[1]);

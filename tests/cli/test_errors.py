@@ -255,7 +255,7 @@ def test_what_is_left_out_of_the_input_is_told(tmp_path):
     assert r.json["skipped_documents"] == 2 and "2 empty documents" in r.err
     records = b'{"text": "a", "n": 1}\n{"text": "b", "n": "one"}\n{"text": "c", "n": 2, "m": 3}\n'
     r = trace(*LAYER, "--dump", tmp_path / "x.h5", "--json", "--jsonl", stdin=records).ok()
-    assert r.json["dropped_fields"] == 2 and "2 fields were dropped" in r.err
+    assert r.json["dropped_fields"] == 2 and "2 fields not kept" in r.err
     assert r.json["lost_bytes"] == 0 and "lost" not in r.err
 
 
@@ -264,7 +264,7 @@ def test_lost_bytes_are_told(tmp_path):
     if not model.exists():
         pytest.skip("a model whose vocabulary lacks bytes is not here")
     r = trace("--model", model, "--layer", "0", "--dump", tmp_path / "x.h5", "--json", stdin=b"fine\nsome \xf5\xff\n").ok()
-    assert r.json["lost_bytes"] > 0 and f"{r.json['lost_bytes']} bytes in 1 documents are lost" in r.err
+    assert r.json["lost_bytes"] > 0 and f"{r.json['lost_bytes']} bytes in 1 document lost" in r.err
     with h5py.File(tmp_path / "x.h5") as f:
         assert (f["tokens/flags"][...] & 4).any()
     assert b"are lost" in weir("tokenize", "--model", model, stdin=b"some \xf5\xff\n").ok().err.encode()

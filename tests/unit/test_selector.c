@@ -104,7 +104,7 @@ static void test_names(void **state)
     const weir_point *p;
     int64_t points = weir_model_points(brook, &p), layers = weir_model_info_of(brook)->L;
     weir_selector *most = parse("*"), *all = parse("{*,*scores,*pattern,*result}");
-    assert_int_equal(weir_selector_count(most), points - 3 * layers); /* maps and results only when their word is spelled */
+    assert_int_equal(weir_selector_count(most), points - 3 * layers); /* maps and results: only when spelled */
     assert_int_equal(weir_selector_count(all), points);
     weir_selector_free(most);
     weir_selector_free(all);
@@ -210,8 +210,9 @@ static void test_units(void **state)
 static void rows_are(const char *text, int64_t len, const char *want)
 {
     weir_selector *s = parse(text);
+    const weir_point *p = weir_model_point(brook, "blocks.6.mlp.hook_post");
     for (int64_t i = 0; i < len; i++)
-        if (weir_selector_row(s, i, len) != (want[i] == 'x'))
+        if (weir_selector_row_at(s, p, i, len) != (want[i] == 'x'))
             fail_msg("%s: position %lld of %lld", text, (long long)i, (long long)len);
     weir_selector_free(s);
 }
@@ -240,11 +241,10 @@ static void test_positions(void **state)
     const weir_point *post = weir_model_point(brook, "blocks.3.mlp.hook_post"),
                      *z = weir_model_point(brook, "blocks.3.attn.hook_z");
     assert_true(weir_selector_row_at(s, post, 0, 3) && !weir_selector_row_at(s, post, 2, 3));
-    assert_true(weir_selector_row_at(s, z, 1, 3) && weir_selector_row(s, 1, 3));
+    assert_true(weir_selector_row_at(s, z, 1, 3));
     assert_false(weir_selector_row_at(s, weir_model_point(brook, "hook_embed"), 0, 3));
     weir_selector_free(s);
     s = build(brook, NULL, "6", NULL);
-    assert_true(weir_selector_row(s, 0, 1));
     assert_true(weir_selector_row_at(s, weir_model_point(brook, "blocks.6.hook_mlp_out"), 0, 1));
     assert_false(weir_selector_row_at(s, post, 0, 1));
     assert_false(weir_selector_has_positions(s));

@@ -11,9 +11,22 @@ static int64_t peak_memory(void)
     return getrusage(RUSAGE_SELF, &u) == 0 ? (int64_t)u.ru_maxrss * 1024 : 0;
 }
 
-static const char *megabytes(int64_t bytes, char buf[32])
+static const char *size_text(int64_t bytes, char buf[32])
 {
-    snprintf(buf, 32, "%.1f MB", (double)bytes / 1e6);
+    if (bytes < 1000000)
+        snprintf(buf, 32, "%.1f kB", (double)bytes / 1e3);
+    else if (bytes < 10000000000)
+        snprintf(buf, 32, "%.1f MB", (double)bytes / 1e6);
+    else
+        snprintf(buf, 32, "%.1f GB", (double)bytes / 1e9);
+    return buf;
+}
+
+/* "1 document", "1,000 documents". */
+static const char *count_text(int64_t n, const char *one, char buf[64])
+{
+    char digits[32];
+    snprintf(buf, 64, "%s %s%s", weir_commas(n, digits), one, n == 1 ? "" : "s");
     return buf;
 }
 
@@ -30,30 +43,42 @@ static double rate(const weir_report *r)
 /* What was not kept of the input. Silence here would be a lie. */
 static void say_losses(const weir_report *r, const weir_cli *cli)
 {
+    char a[64], b[64];
     if (r->counts.lost_bytes)
-        weir_cli_note(cli, "%lld bytes in %lld documents are lost: this vocabulary cannot hold them",
-                      (long long)r->counts.lost_bytes, (long long)r->counts.lost_docs);
+        weir_cli_note(cli, "%s in %s lost: this vocabulary cannot hold them", count_text(r->counts.lost_bytes, "byte", a),
+                      count_text(r->counts.lost_docs, "document", b));
     if (weir_docs_skipped(r->docs))
-        weir_cli_note(cli, "%lld empty documents were skipped", (long long)weir_docs_skipped(r->docs));
+        weir_cli_note(cli, "%s skipped", count_text(weir_docs_skipped(r->docs), "empty document", a));
     if (r->summary.dropped_fields)
-        weir_cli_note(cli, "%lld fields were dropped: new, or of another type than in the first document",
-                      (long long)r->summary.dropped_fields);
+        weir_cli_note(cli, "%s not kept: no scalar, new, or of another type than in the first document",
+                      count_text(r->summary.dropped_fields, "field", a));
+}
+
+static void say_dump(const weir_report *r, const weir_cli *cli)
+{
+    char a[32], b[32], hooks[64];
+    count_text(r->summary.datasets, "hook", hooks);
+    size_text(r->summary.raw_bytes, a);
+    size_text(r->summary.file_bytes, b);
+    if (r->summary.raw_bytes < 1000000) /* tokens, vocabulary and unfilled tiles outweigh the values: no ratio */
+        weir_cli_note(cli, "%s: %s, %s in a file of %s", r->dump, hooks, a, b);
+    else
+        weir_cli_note(cli, "%s: %s, %s as %s (%.2fx)", r->dump, hooks, a, b, ratio(r));
 }
 
 void weir_report_say(const weir_report *r, const weir_cli *cli)
 {
-    char a[32], b[32], c[32], d[32];
+    char a[64], b[64], c[64], d[32];
     weir_model_memory m = weir_model_memory_of(r->model);
     say_losses(r, cli);
-    weir_cli_note(cli, "%s tokens in %s documents, %s rows in %.2f s: %s tokens/s", weir_commas(r->counts.tokens, a),
-                  weir_commas(r->counts.docs, b), weir_commas(r->rows, c), r->seconds,
+    weir_cli_note(cli, "%s in %s, %s in %.2f s: %s tokens/s", count_text(r->counts.tokens, "token", a),
+                  count_text(r->counts.docs, "document", b), count_text(r->rows, "row", c), r->seconds,
                   weir_commas((int64_t)rate(r), d));
     if (r->dump)
-        weir_cli_note(cli, "%s: %lld hooks, %s as %s (%.2fx)", r->dump, (long long)r->summary.datasets,
-                      megabytes(r->summary.raw_bytes, a), megabytes(r->summary.file_bytes, b), ratio(r));
+        say_dump(r, cli);
     weir_cli_note(cli, "peak memory %s: model file %s (mapped), packed panels %s, arena %s",
-                  megabytes(peak_memory(), a), megabytes(m.mapped, b), megabytes(m.panels, c),
-                  megabytes(weir_run_arena_bytes(r->run), d));
+                  size_text(peak_memory(), a), size_text(m.mapped, b), size_text(m.panels, c),
+                  size_text(weir_run_arena_bytes(r->run), d));
 }
 
 static void write_int(weir_jsonw *w, const char *key, int64_t v)

@@ -101,9 +101,7 @@ WEIR_API void weir_selector_free(weir_selector *s);
 WEIR_API bool weir_selector_matches(const weir_selector *s, const weir_point *p);
 WEIR_API int64_t weir_selector_count(const weir_selector *s);      /* points matched */
 WEIR_API bool weir_selector_has_positions(const weir_selector *s); /* a position in brackets */
-/* Is a row selected, for some point or for this one? pos of len, counted in the document or window as the caller
- * chooses. */
-WEIR_API bool weir_selector_row(const weir_selector *s, int64_t pos, int64_t len);
+/* Is this row of p selected? pos of len, counted in the document or window as the caller chooses. */
 WEIR_API bool weir_selector_row_at(const weir_selector *s, const weir_point *p, int64_t pos, int64_t len);
 /* Elements of a row of p that are selected, ascending: *idx borrowed from s, *n their number; n = -1: all. Scores and
  * pattern: of a row [heads, ctx]; see weir_value_column. */

@@ -5,10 +5,10 @@
  *     const weir_model_info *i = weir_model_info_of(m);
  *     weir_model_free(m);
  *
- * A model is immutable to its users and shared freely between threads. Weights stay in read-only maps of the files; packed
- * copies are made when a run first needs them (a lock inside). Opening reads headers and configuration, no weights. The
- * files must not be truncated while a model is open (a map of a truncated file raises SIGBUS). Weights are used raw: nothing
- * is folded or centred. Layers count from 0.
+ * A model is immutable to its users and shared freely between threads. Weights stay in read-only maps of the files;
+ * packed copies are made when a run first needs them (a lock inside). Opening reads headers and configuration, no
+ * weights. The files must not be truncated while a model is open (a map of a truncated file raises SIGBUS). Weights are
+ * used raw: nothing is folded or centred. Layers count from 0.
  */
 #ifndef WEIR_MODEL_H
 #define WEIR_MODEL_H
@@ -22,47 +22,51 @@ extern "C" {
 typedef struct weir_model weir_model;
 
 typedef struct weir_model_options {
-    weir_log log;  /* remarks: tied head inferred, defaulted values, ignored buffers */
-    int threads;   /* for packing; 0: all processors */
+    weir_log log; /* remarks: tied head inferred, defaulted values, ignored buffers */
+    int threads;  /* for packing; 0: all processors */
 } weir_model_options;
 WEIR_API void weir_model_options_init(weir_model_options *o);
 
 /* Sizes and kinds, fixed after opening. */
 typedef struct weir_model_info {
     const char *path;
-    const char *name;   /* last part of the path, or GGUF general.name */
-    const char *family; /* "gpt2", "llama", "gpt_neox", "gemma2": weir's description that runs it */
-    const char *model_type; /* as the file says: "mistral", "llama", ... */
-    const char *format; /* "safetensors" or "gguf" */
-    const char *dtype;  /* type of most weight elements: "F32", "BF16", "Q4_1", ... */
+    const char *name;            /* last part of the path, or GGUF general.name */
+    const char *family;          /* "gpt2", "llama", "gpt_neox", "gemma2": weir's description that runs it */
+    const char *model_type;      /* as the file says: "mistral", "llama", ... */
+    const char *format;          /* "safetensors" or "gguf" */
+    const char *dtype;           /* type of most weight elements: "F32", "BF16", "Q4_1", ... */
     int64_t L, C, F, H, K, D, V; /* V: rows of the unembedding (padding included) */
-    int64_t ctx;         /* the model's context in tokens */
-    int64_t parameters;  /* elements of all tensors in use; a tied head counts once */
-    bool gated;          /* MLP is act(gate) * up */
-    bool parallel;       /* attention and MLP both read resid_pre: there is no resid_mid */
-    bool tied;           /* the unembedding is the embedding */
+    int64_t ctx;                 /* the model's context in tokens */
+    int64_t parameters;          /* elements of all tensors in use; a tied head counts once */
+    bool gated;                  /* MLP is act(gate) * up */
+    bool parallel;               /* attention and MLP both read resid_pre: there is no resid_mid */
+    bool tied;                   /* the unembedding is the embedding */
 } weir_model_info;
 
 /* path NULL: the embedded default, brook. */
-WEIR_API WEIR_CHECKED weir_status weir_model_open(weir_model **out, const char *path, const weir_model_options *o, weir_err *err);
+WEIR_API WEIR_CHECKED weir_status weir_model_open(weir_model **out, const char *path, const weir_model_options *o,
+                                                  weir_err *err);
 WEIR_API void weir_model_free(weir_model *m);
 WEIR_API const weir_model_info *weir_model_info_of(const weir_model *m);
 
 /* Memory: bytes mapped from files; bytes of packed panels made so far; bytes of descriptions. */
-typedef struct weir_model_memory { int64_t mapped, panels, other; } weir_model_memory;
+typedef struct weir_model_memory {
+    int64_t mapped, panels, other;
+} weir_model_memory;
 WEIR_API weir_model_memory weir_model_memory_of(const weir_model *m);
 
-/* Fingerprint (contract section 3): SHA-256 as 64 hex digits and NUL over the bytes of config.json (GGUF: its metadata section)
- * and, sorted by name, each tensor's name, dtype, shape, first and last 4 KiB; full: all bytes of each tensor. Computed at
- * each call. */
+/* Fingerprint (contract section 3): SHA-256 as 64 hex digits and NUL over the bytes of config.json (GGUF: its metadata
+ * section) and, sorted by name, each tensor's name, dtype, shape, first and last 4 KiB; full: all bytes of each tensor.
+ * Computed at each call. */
 WEIR_API WEIR_CHECKED weir_status weir_model_fingerprint(const weir_model *m, bool full, char out[65], weir_err *err);
 
 /* Tensors of the checkpoint that the model uses, in file order: count, and one by index. */
 WEIR_API int64_t weir_model_n_tensors(const weir_model *m);
 WEIR_API const weir_tensor *weir_model_tensor(const weir_model *m, int64_t i);
 
-/* Directory of the embedded model brook: $WEIR_BROOK, else beside the running program's build tree or installation, else the
- * directory that was compiled in. Writes the path into buf[n] and returns it, or NULL with err set when it is nowhere. */
+/* Directory of the embedded model brook: $WEIR_BROOK, else beside the running program's build tree or installation,
+ * else the directory that was compiled in. Writes the path into buf[n] and returns it, or NULL with err set when it is
+ * nowhere. */
 WEIR_API const char *weir_brook_path(char *buf, size_t n, weir_err *err);
 
 #ifdef __cplusplus

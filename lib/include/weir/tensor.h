@@ -1,7 +1,8 @@
 /* weir/tensor.h: element types and tensor views.
  *
- * Letters of shapes, in every header: T tokens (rows), L layers, C width of the residual stream, F width of the MLP's hidden
- * layer, H query heads, K key-value heads, D head size, V rows of the vocabulary, S keys. Row-major, last axis fastest.
+ * Letters of shapes, in every header: T tokens (rows), L layers, C width of the residual stream, F width of the MLP's
+ * hidden layer, H query heads, K key-value heads, D head size, V rows of the vocabulary, S keys. Row-major, last axis
+ * fastest.
  */
 #ifndef WEIR_TENSOR_H
 #define WEIR_TENSOR_H
@@ -12,8 +13,8 @@
 extern "C" {
 #endif
 
-/* Types that checkpoints store. Block types hold `block` elements in `bytes` bytes (weir_dtype_block, weir_dtype_bytes):
- * their layout is ggml's (reference: ggml-common.h and gguf-py/gguf/quants.py). */
+/* Types that checkpoints store. Block types hold `block` elements in `bytes` bytes (weir_dtype_block,
+ * weir_dtype_bytes): their layout is ggml's (reference: ggml-common.h and gguf-py/gguf/quants.py). */
 typedef enum weir_dtype {
     WEIR_F32 = 0,
     WEIR_F16,
@@ -29,7 +30,8 @@ typedef enum weir_dtype {
     WEIR_Q5_K,
     WEIR_Q6_K,
     WEIR_DTYPE_COUNT,
-    WEIR_OTHER = WEIR_DTYPE_COUNT /* a known type that weir cannot compute with (BOOL, I64, ...): buffers that are ignored */
+    /* a known type that weir cannot compute with (BOOL, I64, ...): buffers that are ignored */
+    WEIR_OTHER = WEIR_DTYPE_COUNT
 } weir_dtype;
 
 WEIR_API const char *weir_dtype_name(weir_dtype t); /* "F32", "BF16", "Q4_K", ... */
@@ -46,11 +48,11 @@ typedef struct weir_tensor {
     int64_t shape[WEIR_MAX_RANK]; /* slowest axis first, also for GGUF; unused axes are 1 */
     const void *data;
     size_t bytes;
-    const char *file;   /* path of the file that holds it */
-    int64_t offset;     /* byte offset of data in that file */
+    const char *file; /* path of the file that holds it */
+    int64_t offset;   /* byte offset of data in that file */
 } weir_tensor;
 
-/* n elements of src (n a multiple of the block), widened exactly (F16, BF16) or dequantised as gguf-py does, to fp32. */
+/* n elements of src (n a multiple of the block) as fp32: widened exactly (F16, BF16) or dequantised as gguf-py does. */
 WEIR_API void weir_dequantize(weir_dtype t, const void *src, int64_t n, float *dst);
 
 #ifdef __cplusplus
