@@ -46,7 +46,7 @@ static weir_status create(void **self, const weir_model *m, const char *args, we
     char *text = strndup(args, n);
     weir_status st = s && text ? WEIR_OK : weir_fail(err, WEIR_E_NOMEM, "hook ablate: out of memory");
     if (!st)
-        st = weir_selector_parse(&s->selector, m, text, err);
+        st = weir_selector_build(&s->selector, m, text, NULL, NULL, err);
     free(text);
     if (st) {
         destroy(s);
@@ -89,7 +89,7 @@ const weir_hook_class weir_hook_ablate = {
     .struct_size = sizeof(weir_hook_class),
     .name = "ablate",
     .help = "set selected values to zero",
-    .args = "SEL[=zero]",
+    .args = "SEL[,SEL...][=zero]",
     .create = create,
     .wants = wants,
     .on_value = on_value,

@@ -258,11 +258,15 @@ static int open_run(trace *t)
     o.slots = o.max_len > o.max_rows;
     if (weir_run_new(&t->run, t->model, &o, &err) != WEIR_OK)
         return weir_cli_fail(t->cli, &err);
+    bool only_writes = !t->a->dump;
     for (int i = 0; i < t->a->attach.n; i++) {
         int code = attach(t, t->a->attach.v[i]);
         if (code != WEIR_EXIT_OK)
             return code;
+        only_writes = only_writes && weir_run_hook_writes(t->run, i);
     }
+    if (only_writes)
+        weir_cli_note(t->cli, "values are changed, but nothing records or listens: add --dump FILE.h5, or a hook such as stats");
     return WEIR_EXIT_OK;
 }
 
@@ -410,7 +414,10 @@ static weir_status run_batch(trace *t, const weir_batch *b, weir_err *err)
         weir_run_slot_reset(t->run, 0);
     if (b->n_seq) {
         s = weir_run_forward(t->run, b->seq, b->n_seq, t->a->logprob ? WEIR_FINAL : 0, err);
-        if (s < 0)
+        if (s == WEIR_STOP && t->dump)
+            return weir_fail(err, WEIR_E_HOOK, "a hook stopped the run, so the last rows were not recorded whole: leave it out, "
+                                               "or --dump");
+        if (s != WEIR_OK)
             return s;
         if (t->a->logprob)
             WEIR_TRY(find_logprobs(t, b, err));

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <string.h>
 
@@ -67,4 +68,30 @@ int weir_processors(void)
 {
     int have = affinity_count(), may = cgroup_count();
     return have < may ? have : may;
+}
+
+enum { THREADS_MAX = 4096 };
+
+static void *pass(void *gate)
+{
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
+    return NULL;
+}
+
+int weir_threads(int wanted)
+{
+    pthread_t thread[THREADS_MAX];
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* closed until all live at the same time */
+    int n = wanted > 0 ? wanted : weir_processors(), made = 0;
+    n = n < THREADS_MAX ? n : THREADS_MAX;
+    pthread_mutex_lock(&gate);
+    while (made < n - 1 && pthread_create(&thread[made], NULL, pass, &gate) == 0)
+        made++;
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < made; i++)
+        pthread_join(thread[i], NULL);
+    if (made == n - 1)
+        return n;
+    return made > 3 ? made / 2 : 1; /* what the last ones took is needed by everything else */
 }

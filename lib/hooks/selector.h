@@ -1,4 +1,4 @@
-/* hooks/selector.h: the parts of the selector parser (contract section 5).
+/* hooks/selector.h: the parts of the selector parser (hooks/README.md).
  *
  *   names.c     the part before the brackets: names with globs, short sites, L6N421, L6H3; the nearest name for errors
  *   brackets.c  the part in brackets: lists of numbers and ranges

@@ -1,4 +1,4 @@
-/* kernels/kern_ref.c: the reference table. Scalar C, one operation at a time in the contract's order: the oracle of the
+/* kernels/kern_ref.c: the reference table. Scalar C, one operation at a time in the promised order: the oracle of the
  * others. */
 #include "kernels/kern.h"
 #include "kernels/vec_ref.h"

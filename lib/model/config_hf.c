@@ -263,22 +263,32 @@ static weir_status read_rope(weir_config *cfg, weir_arena *arena, const weir_obj
     return read_scaling(cfg, arena, &o, err);
 }
 
+/* The key in which a number would stand; NULL: the class does not read it from the file. */
+static const char *key_of(const weir_type *type, const weir_key *family)
+{
+    for (const weir_key *k = type->key; k && k->cfg != WEIR_CFG_END; k++)
+        if (k->cfg == family->cfg)
+            return k->hf[0];
+    return family->hf[0];
+}
+
 /* One remark with every number that config.json leaves to the class. */
-static void log_defaults(const weir_config *cfg, const weir_key *k, const weir_log *log)
+static void log_defaults(const weir_config *cfg, const weir_type *type, const weir_log *log)
 {
     char line[800];
     size_t used = 0;
-    for (; k->cfg != WEIR_CFG_END && used < sizeof line; k++) {
+    for (const weir_key *k = cfg->arch->key; k->cfg != WEIR_CFG_END && used < sizeof line; k++) {
         double v = cfg->v[k->cfg];
+        const char *key = key_of(type, k);
         bool whole_head = k->cfg == WEIR_CFG_ROPE_PART && !cfg->arch->partial_rope; /* no choice, no remark */
-        if (!k->hf[0] || cfg->key[k->cfg] || v <= 0 || whole_head)
+        if (!key || cfg->key[k->cfg] || v <= 0 || whole_head)
             continue;
         const char *comma = used ? ", " : "";
         if (k->cfg == WEIR_CFG_ACT)
-            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %s", comma, k->hf[0],
-                                     weir_act_name((weir_act)v));
+            used +=
+                (size_t)snprintf(line + used, sizeof line - used, "%s%s %s", comma, key, weir_act_name((weir_act)v));
         else
-            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %.9g", comma, k->hf[0], v);
+            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %.9g", comma, key, v);
     }
     if (used)
         weir_logf(log, WEIR_LOG_INFO, "not in config.json, so the defaults of %s hold: %s", cfg->model_type, line);
@@ -300,6 +310,6 @@ weir_status weir_config_read_hf(weir_config *out, weir_arena *arena, const weir_
     WEIR_TRY(read_layer_types(out, arena, &o, err));
     if (out->arch->positions == WEIR_POS_ROPE)
         WEIR_TRY(read_rope(out, arena, &o, err));
-    log_defaults(out, out->arch->key, log);
+    log_defaults(out, type, log);
     return WEIR_OK;
 }

@@ -1,4 +1,4 @@
-/* The fingerprint of a checkpoint (contract section 3). Hashed, in this order:
+/* The fingerprint of a checkpoint. Hashed, in this order:
  *   the bytes of config.json, or of the GGUF file's header, metadata and tensor table;
  *   for each tensor of the checkpoint, by name (bytes compared): name, 0, dtype, 0, then rank and axes as 64-bit
  * little-endian numbers, then its first and last 4 KiB (which may overlap), or, for the full fingerprint, all its

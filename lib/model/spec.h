@@ -46,6 +46,8 @@ const weir_spec *weir_model_spec(const weir_model *m);
 WEIR_CHECKED weir_status weir_model_layer(const weir_model *m, int64_t layer, const weir_layer **out, weir_err *err);
 WEIR_CHECKED weir_status weir_model_final(const weir_model *m, weir_normw *norm, weir_err *err);
 WEIR_CHECKED weir_status weir_model_head(const weir_model *m, weir_linear *head, weir_err *err);
+/* Bytes of panels that the first `layers` layers, and the head, have or will have once they are packed. */
+int64_t weir_model_panel_bytes(const weir_model *m, int64_t layers, bool head);
 /* Row of the token table [C], widened to fp32, before embed_scale; id in [0, rows). */
 void weir_model_embed_row(const weir_model *m, int32_t id, float *dst);
 int64_t weir_model_embed_rows(const weir_model *m);

@@ -168,6 +168,40 @@ static weir_status read_layer(weir_model *m, int64_t l, weir_layer *y, weir_err 
     return read_linear(m, l, WEIR_ROLE_DOWN_W, WEIR_ROLE_DOWN_B, s->F, &whole_c, &y->down, err);
 }
 
+/* --- how much packing takes, known before it is done */
+
+/* Block types stay where they are; the others are copied, outputs rounded up to whole panels. */
+static int64_t panel_bytes(const weir_tensor *t, int64_t n, int64_t k)
+{
+    if (!t || weir_dtype_block(t->dtype) != 1)
+        return 0;
+    return (n + WEIR_PANEL - 1) / WEIR_PANEL * WEIR_PANEL * k * weir_dtype_bytes(t->dtype);
+}
+
+static int64_t layer_panel_bytes(const weir_model *m, int64_t l)
+{
+    const weir_spec *s = &m->spec;
+    const bool fused = m->layout->qkv != WEIR_QKV_SEPARATE;
+    const weir_tensor *q = weir_slot(m, l, fused ? WEIR_ROLE_QKV_W : WEIR_ROLE_Q_W);
+    const weir_tensor *k = weir_slot(m, l, fused ? WEIR_ROLE_QKV_W : WEIR_ROLE_K_W);
+    const weir_tensor *v = weir_slot(m, l, fused ? WEIR_ROLE_QKV_W : WEIR_ROLE_V_W);
+    return panel_bytes(q, s->H * s->D, s->C) + panel_bytes(k, s->K * s->D, s->C) + panel_bytes(v, s->K * s->D, s->C) +
+           panel_bytes(weir_slot(m, l, WEIR_ROLE_O_W), s->C, s->H * s->D) +
+           panel_bytes(weir_slot(m, l, WEIR_ROLE_PRE_W), s->F, s->C) +
+           panel_bytes(weir_slot(m, l, WEIR_ROLE_UP_W), s->F, s->C) +
+           panel_bytes(weir_slot(m, l, WEIR_ROLE_DOWN_W), s->C, s->F);
+}
+
+int64_t weir_model_panel_bytes(const weir_model *m, int64_t layers, bool head)
+{
+    int64_t bytes = 0;
+    for (int64_t l = 0; l < layers; l++)
+        bytes += layer_panel_bytes(m, l);
+    if (head)
+        bytes += panel_bytes(weir_slot(m, -1, m->tied ? WEIR_ROLE_EMBED : WEIR_ROLE_HEAD), m->spec.V, m->spec.C);
+    return bytes;
+}
+
 /* --- spec.h: made once, under the lock. The model is const to its users; what is made on demand is not. */
 
 static weir_model *open_for_making(const weir_model *m)

@@ -13,7 +13,7 @@ enum { CHUNK_BYTES_MAX = WEIR_TILE_ROWS * WEIR_TILE_COLS * 4 };
 weir_status weir_tile_writer_init(weir_tile_writer *w, int level, int threads, weir_err *err)
 {
     w->level = level;
-    w->threads = threads > 0 ? threads : weir_processors();
+    w->threads = weir_threads(threads);
     w->slots = 4 * w->threads > 16 ? 4 * w->threads : 16;
     w->packer = weir_calloc((size_t)w->threads, sizeof *w->packer);
     w->plain = weir_calloc((size_t)w->threads, sizeof *w->plain);

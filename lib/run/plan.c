@@ -188,6 +188,21 @@ static bool kernels_can_count(const weir_run *r)
            weir_mul64(rows, r->threads, &n);
 }
 
+/* The caller's bound covers the arena and the packed copies of the weights that the pass crosses. */
+static weir_status check_bound(const weir_run *r, int64_t arena, weir_err *err)
+{
+    if (!r->memory)
+        return WEIR_OK;
+    bool head = r->flags & WEIR_FINAL || weir_run_needs(r, -1, WEIR_SITE_UNEMBED_OUT);
+    int64_t panels = weir_model_panel_bytes(r->model, r->plan_layers, head);
+    if (arena <= r->memory && panels <= r->memory - arena)
+        return WEIR_OK;
+    return weir_fail(err, WEIR_E_NOMEM,
+                     "the run needs %lld bytes for its rows and %lld for packed weights, but the bound is %lld: fewer rows "
+                     "(--batch), shorter windows (--ctx) or fewer layers need less",
+                     (long long)arena, (long long)panels, (long long)r->memory);
+}
+
 static weir_status allocate(weir_run *r, weir_err *err)
 {
     int64_t bytes = -1;
@@ -197,10 +212,7 @@ static weir_status allocate(weir_run *r, weir_err *err)
     }
     if (bytes < 0)
         return weir_fail(err, WEIR_E_NOMEM, "the run's memory plan overflows: lower max_rows, max_len or slots");
-    if (r->memory && bytes > r->memory)
-        return weir_fail(err, WEIR_E_NOMEM,
-                         "the run needs %lld bytes, but its bound is %lld: lower max_rows, max_len or slots",
-                         (long long)bytes, (long long)r->memory);
+    WEIR_TRY(check_bound(r, bytes, err));
     r->arena = weir_alloc_aligned((size_t)bytes);
     if (!r->arena)
         return weir_fail(err, WEIR_E_NOMEM, "out of memory: the run needs %lld bytes; lower max_rows, max_len or slots",

@@ -41,6 +41,7 @@ def out(tmp_path):
     (("--ctx", "8", "--stride", "9"), 2, ("--stride 9", "leaves out tokens")),
     (("--positions", "first"), 2, ("--positions", '"first"')),
     (("--positions", "1:2:3"), 2, ("--positions", "1:2:3")),
+    (("--positions", "9223372036854775807"), 1, ("--positions", "no document has such a row")),
     (("--memory", "1K"), 1, ("1024", "--batch")),
     (("--hook", "nosuch"), 2, ("--hook nosuch",)),
     (("--hook", "abblate:post"), 2, ("did you mean ablate?",)),

@@ -1,4 +1,4 @@
-"""Where text comes from: contract section 4. `tokenize` reads it the same way as every tool, and shows it."""
+"""Where text comes from: `tokenize` reads it the same way as every tool, and shows it."""
 import json
 import os
 import pty

@@ -26,7 +26,7 @@ def test_two_layouts(loaded, tmp_path):
     different = same_bits(a, b)
     if case.same_bits:
         assert not different
-    else:  # llama3 RoPE: GGUF holds rounded divisors (contract section 1), so only what RoPE feeds may differ
+    else:  # llama3 RoPE: GGUF holds rounded divisors, so only what RoPE feeds may differ
         assert not [k for k in different if "blocks.0." in k and k.endswith(("hook_q", "hook_k", "hook_v", "hook_resid_pre"))]
 
 

@@ -82,7 +82,7 @@ def test_logprobs_on_brook(tmp_path):
 def deep_tolerances(model, ids, ref64):
     """A deep model amplifies rounding: where a token's stream grows a hundredfold in one layer, an error of 1e-6 becomes 1e-5. What fp32
     errs there is set by the order in which dot products are added: over 1,536 terms torch's BLAS, which adds in blocks, errs 3
-    to 5 times less than the one chain that contract section 1 asks for, and Hugging Face's own code with chains in place of
+    to 5 times less than the one chain that the bit-exact promise asks for, and Hugging Face's own code with chains in place of
     that BLAS would fail the bound where weir fails it. So its fp32 error here is the largest of three runs: torch's BLAS, chains in
     ascending k, chains in descending k."""
     return compare.tolerances(ref64, *(reference.capture(model, ids, chain) for chain in (0, 1, -1)))

@@ -10,6 +10,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -389,6 +391,27 @@ static void test_processors(void **state)
     sched_setaffinity(0, sizeof all, &all);
 }
 
+/* In a process that may have no more than 64 threads (root is exempt, and therefore leaves its place). */
+static void test_threads_that_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(weir_threads(1), 1);
+    assert_int_equal(weir_threads(0), weir_processors());
+    assert_int_equal(weir_threads(5), 5);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const struct rlimit few = {64, 64};
+        if (geteuid() == 0 && setuid(65534) != 0)
+            _exit(100);
+        _exit(setrlimit(RLIMIT_NPROC, &few) == 0 ? weir_threads(1000) : 101);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_in_range(WEXITSTATUS(status), 1, 32);
+}
+
 static void test_version(void **state)
 {
     (void)state;
@@ -416,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_results_are_visible),
         cmocka_unit_test(test_from_two_threads_at_once),
         cmocka_unit_test(test_processors),
+        cmocka_unit_test(test_threads_that_are_refused),
         cmocka_unit_test(test_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

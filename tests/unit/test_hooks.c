@@ -323,7 +323,7 @@ static void test_ablate(void **state)
     (void)state;
     kit_tap_init(&t, model);
     attach_ok(r, "ablate", "blocks.0.attn.hook_z[-1,1]=zero");
-    attach_ok(r, "ablate", "L1N3[0+2]");
+    attach_ok(r, "ablate", "L1N3[0+2],L1N3[0]");
     attach_ok(r, "ablate", "blocks.1.attn.hook_pattern[-1,0,2]");
     kit_attach(r, &t);
     kit_forward(r, ids, ROWS, -1, 0);

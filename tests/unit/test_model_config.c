@@ -124,6 +124,7 @@ static void test_mistral(void **state)
         assert_string_equal(weir_model_info_of(m)->family, "llama");
         assert_int_equal(window_of(m, 0), CASE[i].window);
         assert_int_equal(window_of(m, 1), CASE[i].window);
+        assert_int_equal(strstr(log_text, "sliding_window 4096") != NULL, i == 0); /* a default is told */
         done(m, &k);
     }
 }

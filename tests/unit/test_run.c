@@ -477,6 +477,38 @@ static void test_options(void **state)
     weir_model_free(m);
 }
 
+/* The bound counts the arena and the packed weights, to the byte, before anything is packed. */
+static void test_memory_bound(void **state)
+{
+    (void)state;
+    for (int k = 0; k < KIT_MODELS; k++) {
+        weir_err err = {0};
+        weir_model *m = kit_open(kit_models[k]);
+        weir_run *r = kit_run(m, 4, 0, NULL, 1);
+        kit_ok(weir_run_prepare(r, WEIR_FINAL, &err), &err);
+        int64_t panels = weir_model_panel_bytes(m, weir_model_info_of(m)->L, true), need = weir_run_arena_bytes(r) + panels;
+        weir_run_free(r);
+        for (int short_of = 0; short_of < 2; short_of++) {
+            weir_run_options o;
+            weir_run_options_init(&o);
+            o.max_rows = 4;
+            o.threads = 1;
+            o.memory = need - short_of;
+            kit_ok(weir_run_new(&r, m, &o, &err), &err);
+            assert_int_equal(weir_run_prepare(r, WEIR_FINAL, &err), short_of ? WEIR_E_NOMEM : WEIR_OK);
+            if (!short_of) {
+                float logits[512];
+                kit_forward(r, (int32_t[]){1, 2, 3}, 3, -1, WEIR_FINAL);
+                kit_ok(weir_run_logits(r, 2, 1, logits, &err), &err);
+                int64_t more = weir_model_memory_of(m).panels - panels; /* descriptions of the panels, row maps */
+                assert_true(more >= 0 && more < 32768);
+            }
+            weir_run_free(r);
+        }
+        weir_model_free(m);
+    }
+}
+
 static void test_logits_need_a_final_pass(void **state)
 {
     weir_model *m = kit_open(KIT_GPT2);
@@ -539,6 +571,7 @@ int main(void)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_slot_of_a_shorter_pass),
         cmocka_unit_test(test_options),
+        cmocka_unit_test(test_memory_bound),
         cmocka_unit_test(test_logits_need_a_final_pass),
         cmocka_unit_test(test_plan),
     };

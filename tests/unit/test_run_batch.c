@@ -1,4 +1,4 @@
-/* The promise of contract section 1 over whole passes: a row's bits depend on the weights and on its sequence alone.
+/* The promise of lib/kernels/README.md over whole passes: a row's bits depend on the weights and on its sequence alone.
  * Seeded compositions of batches (which sequences, in which order, with or without slots, how cut into prefill and
  * decode, how many hooks listen) on every kernel table of this machine and 1, 2 and 4 threads, each row compared with
  * the same sequence run alone by the reference. */

@@ -1,4 +1,4 @@
-/* Selectors, contract section 5. */
+/* Selectors (hooks/README.md). */
 #include "run_kit.h"
 
 static weir_model *brook; /* gpt2: 8 layers, C 192, 6 heads of 32, F 768 */

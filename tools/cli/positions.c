@@ -38,7 +38,7 @@ static bool parse_range(const char *text, size_t n, int64_t range[2])
     }
     if (n == 0 || !bound(text, n, 0, &range[0]))
         return false;
-    range[1] = range[0] == -1 ? INT64_MAX : range[0] + 1;
+    range[1] = range[0] == -1 || range[0] == INT64_MAX ? INT64_MAX : range[0] + 1;
     return true;
 }
 

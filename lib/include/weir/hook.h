@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* Kinds of points. The short site names of selectors (contract section 5) are in brackets. */
+/* Kinds of points. The short site names of selectors are in brackets. */
 typedef enum weir_site {
     WEIR_SITE_EMBED,          /* hook_embed [T,C] */
     WEIR_SITE_POS_EMBED,      /* hook_pos_embed [T,C]; learned positions only */

@@ -55,7 +55,7 @@ typedef struct weir_model_memory {
 } weir_model_memory;
 WEIR_API weir_model_memory weir_model_memory_of(const weir_model *m);
 
-/* Fingerprint (contract section 3): SHA-256 as 64 hex digits and NUL over the bytes of config.json (GGUF: its metadata
+/* Fingerprint: SHA-256 as 64 hex digits and NUL over the bytes of config.json (GGUF: its metadata
  * section) and, sorted by name, each tensor's name, dtype, shape, first and last 4 KiB; full: all bytes of each tensor.
  * Computed at each call. */
 WEIR_API WEIR_CHECKED weir_status weir_model_fingerprint(const weir_model *m, bool full, char out[65], weir_err *err);

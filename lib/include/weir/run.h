@@ -13,7 +13,7 @@
  * One path serves prefill, decode and batches: sequences are packed row after row, without padding. A run belongs to
  * one thread at a time; several runs share a model. All its memory is planned and allocated by the first forward
  * (weir_run_prepare), none afterwards. The bits of every value depend on the weights and the sequence alone: not on
- * threads, batch, prefill or decode, hooks that only read, or the kernel table (contract section 1).
+ * threads, batch, prefill or decode, hooks that only read, or the kernel table (lib/kernels/README.md).
  */
 #ifndef WEIR_RUN_H
 #define WEIR_RUN_H
@@ -32,7 +32,7 @@ typedef struct weir_run_options {
     int64_t max_rows;   /* rows of one forward at most; default 512 */
     int64_t max_len;    /* tokens of one sequence at most, cached ones included; 0: the model's context */
     int slots;          /* sequences that are kept between passes (KV cache); default 0 */
-    int64_t memory;     /* refuse a plan above this many bytes; 0: no bound */
+    int64_t memory;     /* refuse a plan (arena and packed weights) above this many bytes; 0: no bound */
 } weir_run_options;
 WEIR_API void weir_run_options_init(weir_run_options *o);
 

@@ -64,7 +64,7 @@ WEIR_API WEIR_CHECKED weir_status weir_tokenizer_decode(const weir_tokenizer *to
 WEIR_API int64_t weir_tokenizer_size(const weir_tokenizer *tok); /* ids are 0 .. size-1 (some may have no token) */
 WEIR_API int32_t weir_tokenizer_bos(const weir_tokenizer *tok);  /* -1: none */
 WEIR_API int32_t weir_tokenizer_eos(const weir_tokenizer *tok);  /* -1: none */
-/* Policy `auto` of contract section 4: add_bos_token of tokenizer_config.json, else the template, else GGUF's key, else
+/* What `--bos auto` does: add_bos_token of tokenizer_config.json, else the template, else GGUF's key, else
  * false. */
 WEIR_API bool weir_tokenizer_adds_bos(const weir_tokenizer *tok);
 /* "bpe" (byte-level), "spm" (byte fallback), and the pattern's name ("gpt2", "llama3", "qwen2", "smollm", ...). */
