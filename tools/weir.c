@@ -137,9 +137,12 @@ static void occupy_standard_streams(void)
  * user set one. */
 static void wait_without_spinning(char **argv)
 {
-    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT") || setenv("OMP_WAIT_POLICY", "passive", 1) != 0)
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT") || n <= 0 || setenv("OMP_WAIT_POLICY", "passive", 1) != 0)
         return;
-    execv("/proc/self/exe", argv); /* where this fails, the program is slower at worst */
+    self[n] = '\0';
+    execv(self, argv); /* where this fails, the program is slower at worst */
 }
 
 /* Model files are mapped: one that is cut short while it is in use, or lies on a failing disk, ends in this signal. */

@@ -12,9 +12,9 @@ void weir_parallel_for(int threads, int64_t n, int64_t grain, void (*body)(void 
                        void *ctx);
 /* Processors that this process may use (cgroup or affinity respected), at least 1. */
 int weir_processors(void);
-/* How many threads a caller gets who wants `wanted` (0: all processors): fewer where the system refuses to create so many
- * (ulimit -u, ulimit -v, a container's pids.max), because OpenMP would end the program then. At least 1, at most 4096.
- * Threads are created to find out: to be asked once, when an object is made. */
+/* How many threads a caller gets who wants `wanted` (0: all processors): fewer where the system refuses to create so
+ * many (ulimit -u, ulimit -v, a container's pids.max), because OpenMP would end the program then. At least 1, at most
+ * 4096. Threads are created to find out: to be asked once, when an object is made. */
 int weir_threads(int wanted);
 
 #endif

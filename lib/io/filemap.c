@@ -95,5 +95,7 @@ bool weir_path_is_dir(const char *path)
 bool weir_path_is_file(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    if (stat(path, &st) != 0)
+        return errno != ENOENT && errno != ENOTDIR;
+    return S_ISREG(st.st_mode);
 }

@@ -22,6 +22,7 @@ void weir_filemap_normal(const weir_filemap *m);
 /* dir + "/" + name in a new string (weir_free), or NULL. */
 char *weir_path_join(const char *dir, const char *name);
 bool weir_path_is_dir(const char *path);
+/* Also true of what may not be looked at (no permission, a loop of links): opening it says why. */
 bool weir_path_is_file(const char *path);
 
 #endif

@@ -31,7 +31,8 @@ static weir_status fail(const weir_source *s, weir_err *err, weir_status code, i
     return code;
 }
 
-/* One read. A signal does not end the wait for bytes, unless `stop` says so; neither does a pipe that does not block. */
+/* One read. A signal does not end the wait for bytes, unless `stop` says so; neither does a pipe that does not block.
+ */
 static ssize_t read_some(weir_source *s)
 {
     for (;;) {

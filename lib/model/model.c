@@ -183,7 +183,7 @@ weir_status weir_model_open(weir_model **out, const char *path, const weir_model
         weir_free(m);
         return weir_nomem(err, "a lock");
     }
-    m->threads = o && o->threads > 0 ? o->threads : weir_processors();
+    m->threads = weir_threads(o ? o->threads : 0);
     weir_status s = open_model(m, path, o ? &o->log : NULL, err);
     if (s != WEIR_OK) {
         weir_model_free(m);

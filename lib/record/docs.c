@@ -17,7 +17,7 @@ weir_status weir_strings_create(weir_strings *s, hid_t loc, const char *name, bo
     const int64_t zero = 0;
     bytes.tile_rows = WEIR_TILE_BYTES;
     bytes.filtered = offsets.filtered = filtered;
-    hid_t g = H5Gcreate2(loc, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t g = weir_h5_create_group(loc, name, false);
     if (g < 0)
         return weir_h5_fail(err, "cannot create group %s", name);
     weir_status st = weir_tiled_create(&s->bytes, g, "bytes", &bytes, w, err);
@@ -63,8 +63,8 @@ weir_status weir_doc_table_create(weir_doc_table *t, hid_t file, weir_tile_write
         [WEIR_DOC_BYTE_OFF] = {"byte_off", WEIR_ELEM_I64}, [WEIR_DOC_BYTE_LEN] = {"byte_len", WEIR_ELEM_I64},
         [WEIR_DOC_SOURCE] = {"source", WEIR_ELEM_I32},
     };
-    t->group = H5Gcreate2(file, "docs", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    t->fields = t->group < 0 ? -1 : H5Gcreate2(t->group, "fields", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    t->group = weir_h5_create_group(file, "docs", false);
+    t->fields = t->group < 0 ? -1 : weir_h5_create_group(t->group, "fields", false);
     if (t->fields < 0)
         return weir_h5_fail(err, "cannot create group docs");
     for (int i = 0; i < WEIR_DOC_COLUMNS; i++) {

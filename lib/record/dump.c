@@ -1,7 +1,6 @@
 /* record/dump.c: the life of a dump after its creation: rows, commit and rename, or abort. */
 #include "dump.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -220,8 +219,8 @@ weir_status weir_dump_complete(weir_dump *d, weir_dump_summary *summary, weir_er
     WEIR_TRY(weir_dump_enter(d, &q, err));
     weir_status st = complete(d, summary, err);
     weir_dump_close_file(d);
-    if (st && !d->part_whole)
-        weir_dump_drop_part(d); /* HDF5 opens no file whose close failed */
+    if (st)
+        weir_dump_settle_part(d, st, err);
     return weir_dump_leave(d, &q, st, err);
 }
 

@@ -40,9 +40,9 @@ struct weir_dump {
     int n_groups;
     int64_t ctx;
     bool logprob, from_passes;
-    bool begun;         /* all objects exist: rows may come */
-    bool completed;     /* renamed to its final name */
-    bool part_taken;    /* this run created PATH.part, as this file: */
+    bool begun;      /* all objects exist: rows may come */
+    bool completed;  /* renamed to its final name */
+    bool part_taken; /* this run created PATH.part, as this file: */
     dev_t part_dev;
     ino_t part_ino;
     bool part_whole;    /* PATH.part is closed and says complete */
@@ -56,6 +56,9 @@ WEIR_CHECKED weir_status weir_dump_check_target(const char *path, weir_err *err)
 WEIR_CHECKED weir_status weir_dump_take_part(weir_dump *d, bool force, weir_err *err);
 /* Gives the closed PATH.part its final name. */
 WEIR_CHECKED weir_status weir_dump_publish_part(weir_dump *d, weir_err *err);
+/* After a failure to complete: a file that could not be written is removed, because HDF5 does not open it; any other
+ * has all rows and stays, and the error says so. */
+void weir_dump_settle_part(weir_dump *d, weir_status st, weir_err *err);
 /* Removes PATH.part if it is still the file that this run created. */
 void weir_dump_drop_part(weir_dump *d);
 int weir_dump_find_act(const weir_dump *d, const char *name); /* -1: not declared */

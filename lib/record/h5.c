@@ -69,6 +69,50 @@ hid_t weir_h5_access(void)
     return fapl;
 }
 
+/* Objects carry no time of their own: the same run writes the same bytes (time_utc apart). */
+static hid_t without_times(hid_t class)
+{
+    hid_t p = H5Pcreate(class);
+    if (p >= 0 && H5Pset_obj_track_times(p, false) >= 0)
+        return p;
+    H5Pclose(p);
+    return -1;
+}
+
+/* Closing is a call too and would clear the reason of a failure. */
+static void close_list(hid_t p)
+{
+    hid_t reason = H5Eget_current_stack();
+    H5Pclose(p);
+    H5Eset_current_stack(reason);
+}
+
+hid_t weir_h5_create_file(const char *path)
+{
+    hid_t fapl = weir_h5_access(), fcpl = without_times(H5P_FILE_CREATE);
+    hid_t f = fapl < 0 || fcpl < 0 ? -1 : H5Fcreate(path, H5F_ACC_TRUNC, fcpl, fapl);
+    close_list(fcpl);
+    close_list(fapl);
+    return f;
+}
+
+hid_t weir_h5_create_group(hid_t loc, const char *name, bool in_order)
+{
+    hid_t p = without_times(H5P_GROUP_CREATE), g = -1;
+    if (p >= 0 && (!in_order || H5Pset_link_creation_order(p, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0))
+        g = H5Gcreate2(loc, name, H5P_DEFAULT, p, H5P_DEFAULT);
+    close_list(p);
+    return g;
+}
+
+hid_t weir_h5_create_dataset(hid_t loc, const char *name, hid_t type, hid_t space)
+{
+    hid_t p = without_times(H5P_DATASET_CREATE);
+    hid_t d = p < 0 ? -1 : H5Dcreate2(loc, name, type, space, H5P_DEFAULT, p, H5P_DEFAULT);
+    close_list(p);
+    return d;
+}
+
 /* Creates (or opens, if it is there) attribute `name`. */
 static hid_t attr_for(hid_t loc, const char *name, hid_t type, hid_t space)
 {

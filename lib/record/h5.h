@@ -23,6 +23,11 @@ weir_status weir_h5_fail(weir_err *err, const char *fmt, ...) WEIR_PRINTF(2, 3);
 /* File access as weir wants it: format of HDF5 1.10 (readable there, ready for SWMR), locks that may be missing (NFS).
  * -1 on failure. */
 hid_t weir_h5_access(void);
+/* Creating, without object times; -1 on failure, the reason left for weir_h5_fail. in_order: the group keeps the order in
+ * which its links were made. A dataset of fixed size, contiguous, without filters. */
+hid_t weir_h5_create_file(const char *path);
+hid_t weir_h5_create_group(hid_t loc, const char *name, bool in_order);
+hid_t weir_h5_create_dataset(hid_t loc, const char *name, hid_t type, hid_t space);
 
 /* Attributes of an object. Strings are variable-length UTF-8, so that h5py gives str. */
 weir_status weir_h5_put_str(hid_t loc, const char *name, const char *text, weir_err *err);

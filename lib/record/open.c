@@ -16,11 +16,11 @@ void weir_dump_options_init(weir_dump_options *o)
 static weir_status create_file(weir_dump *d, bool force, weir_err *err)
 {
     WEIR_TRY(weir_dump_take_part(d, force, err));
-    hid_t fapl = weir_h5_access();
-    d->file = H5Fcreate(d->part, H5F_ACC_TRUNC, H5P_DEFAULT, fapl);
-    weir_status r = d->file >= 0 ? WEIR_OK : weir_h5_fail(err, "cannot create %s", d->part);
-    H5Pclose(fapl);
-    return r;
+    d->file = weir_h5_create_file(d->part);
+    if (d->file < 0)
+        return weir_h5_fail(err, "cannot create %s", d->part);
+    weir_behind_init(&d->writer.behind, d->file);
+    return WEIR_OK;
 }
 
 static weir_status put_header(weir_dump *d, const weir_dump_header *h, const weir_dump_options *o, weir_err *err)
@@ -89,7 +89,7 @@ static weir_status create_tokens(weir_dump *d, weir_err *err)
         [WEIR_TOK_LOGPROB] = {"logprob", WEIR_ELEM_F32},
     };
     const float nan = NAN;
-    d->tokens = H5Gcreate2(d->file, "tokens", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    d->tokens = weir_h5_create_group(d->file, "tokens", false);
     if (d->tokens < 0)
         return weir_h5_fail(err, "cannot create group tokens");
     for (int i = 0; i < WEIR_TOK_COLUMNS; i++) {
@@ -106,12 +106,8 @@ static weir_status create_tokens(weir_dump *d, weir_err *err)
 /* Hook points keep the order in which they fire, also when a reader lists them. */
 static weir_status create_activations(weir_dump *d, weir_err *err)
 {
-    hid_t p = H5Pcreate(H5P_GROUP_CREATE);
-    H5Pset_link_creation_order(p, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-    d->activations = H5Gcreate2(d->file, "activations", H5P_DEFAULT, p, H5P_DEFAULT);
-    weir_status st = d->activations >= 0 ? WEIR_OK : weir_h5_fail(err, "cannot create group activations");
-    H5Pclose(p);
-    return st;
+    d->activations = weir_h5_create_group(d->file, "activations", true);
+    return d->activations >= 0 ? WEIR_OK : weir_h5_fail(err, "cannot create group activations");
 }
 
 static weir_status create_all(weir_dump *d, const weir_dump_header *h, const weir_dump_options *o, weir_err *err)

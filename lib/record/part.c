@@ -31,8 +31,8 @@ static bool is_mine(const weir_dump *d)
     return d->part_taken && !lstat(d->part, &st) && st.st_dev == d->part_dev && st.st_ino == d->part_ino;
 }
 
-/* Removes what an interrupted run left. HDF5 would write through a link and truncate a file before it asks for its lock,
- * so both are looked at here. */
+/* Removes what an interrupted run left. HDF5 would write through a link and truncate a file before it asks for its
+ * lock, so both are looked at here. */
 static weir_status clear_part(const char *part, weir_err *err)
 {
     struct stat st;
@@ -43,7 +43,8 @@ static weir_status clear_part(const char *part, weir_err *err)
     int fd = open(part, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
         close(fd);
-        return weir_fail(err, WEIR_E_ARG, "%s is being written by another run: wait for it or choose another name", part);
+        return weir_fail(err, WEIR_E_ARG, "%s is being written by another run: wait for it or choose another name",
+                         part);
     }
     weir_status r = unlink(part) ? weir_fail(err, WEIR_E_IO, "cannot remove %s: %s", part, strerror(errno)) : WEIR_OK;
     if (fd >= 0)
@@ -80,11 +81,17 @@ weir_status weir_dump_publish_part(weir_dump *d, weir_err *err)
     weir_status r = weir_dump_check_target(d->path, err);
     if (!r && rename(d->part, d->path))
         r = weir_fail(err, WEIR_E_IO, "cannot rename %s: %s", d->part, strerror(errno));
-    if (r && err) {
-        size_t n = strlen(err->msg);
-        snprintf(err->msg + n, sizeof err->msg - n, " (the finished rows are in %s)", d->part);
-    }
     return r;
+}
+
+void weir_dump_settle_part(weir_dump *d, weir_status st, weir_err *err)
+{
+    if (!d->part_whole && (st == WEIR_E_IO || st == WEIR_E_HDF5)) {
+        weir_dump_drop_part(d);
+    } else if (err) {
+        size_t n = strlen(err->msg);
+        snprintf(err->msg + n, sizeof err->msg - n, " (the rows are in %s)", d->part);
+    }
 }
 
 void weir_dump_drop_part(weir_dump *d)

@@ -30,7 +30,7 @@ static weir_status add_group(weir_dump *d, const char *name, weir_err *err)
 static hid_t column(hid_t loc, const char *name, hid_t type, hsize_t n, const void *value)
 {
     hid_t space = H5Screate_simple(1, &n, NULL);
-    hid_t d = H5Dcreate2(loc, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t d = weir_h5_create_dataset(loc, name, type, space);
     if (d >= 0 && H5Dwrite(d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) < 0) {
         H5Dclose(d);
         d = -1;
@@ -51,7 +51,7 @@ weir_status weir_progress_create(weir_dump *d, weir_err *err)
     int64_t *zero = weir_calloc((size_t)d->n_groups, sizeof *zero);
     if (!zero)
         return weir_nomem(err, "progress");
-    hid_t g = H5Gcreate2(d->file, "progress", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t g = weir_h5_create_group(d->file, "progress", false);
     hid_t text = H5Tcopy(H5T_C_S1);
     H5Tset_size(text, sizeof(weir_progress_group));
     hid_t names = column(g, "group", text, (hsize_t)d->n_groups, d->group);

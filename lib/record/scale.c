@@ -61,7 +61,7 @@ static weir_status write_index(hid_t file, const char *name, int64_t length, hid
         value[i] = i;
     hsize_t dim = (hsize_t)length;
     hid_t space = H5Screate_simple(1, &dim, NULL);
-    hid_t d = H5Dcreate2(file, name, H5T_NATIVE_INT64, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t d = weir_h5_create_dataset(file, name, H5T_NATIVE_INT64, space);
     weir_status st = WEIR_OK;
     if (d < 0 || H5Dwrite(d, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) < 0) {
         st = weir_h5_fail(err, "cannot create dimension scale %s", name);

@@ -13,6 +13,7 @@ enum { CHUNK_BYTES_MAX = WEIR_TILE_ROWS * WEIR_TILE_COLS * 4 };
 weir_status weir_tile_writer_init(weir_tile_writer *w, int level, int threads, weir_err *err)
 {
     w->level = level;
+    w->behind.fd = -1;
     w->threads = weir_threads(threads);
     w->slots = 4 * w->threads > 16 ? 4 * w->threads : 16;
     w->packer = weir_calloc((size_t)w->threads, sizeof *w->packer);
@@ -92,8 +93,7 @@ static hid_t creation_list(const weir_tiled *t, const weir_tile_writer *w)
     const weir_tiled_spec *s = &t->spec;
     hsize_t chunk[3] = {(hsize_t)s->tile_rows, (hsize_t)(s->rank == 3 ? 1 : s->tile_cols), (hsize_t)s->tile_cols};
     hid_t p = H5Pcreate(H5P_DATASET_CREATE);
-    bool good =
-        p >= 0 && H5Pset_chunk(p, s->rank, chunk) >= 0 && H5Pset_fill_value(p, weir_elem_type(s->elem), t->fill) >= 0;
+    bool good = p >= 0 && H5Pset_obj_track_times(p, false) >= 0 && H5Pset_chunk(p, s->rank, chunk) >= 0 && H5Pset_fill_value(p, weir_elem_type(s->elem), t->fill) >= 0;
     if (good && s->filtered && w->level > 0)
         good = H5Pset_shuffle(p) >= 0 && H5Pset_deflate(p, (unsigned)w->level) >= 0;
     if (!good && p >= 0) {
@@ -223,6 +223,7 @@ weir_status weir_tiled_flush(weir_tiled *t, weir_tile_writer *w, weir_err *err)
         int64_t n = tiles - job.first < w->slots ? tiles - job.first : w->slots;
         weir_parallel_for(w->threads, n, 1, pack_one, &job);
         WEIR_TRY(write_slots(&job, n, err));
+        weir_behind_push(&w->behind);
         job.first += n;
     }
     return WEIR_OK;

@@ -7,6 +7,7 @@
 #ifndef WEIR_TILED_H
 #define WEIR_TILED_H
 
+#include "behind.h"
 #include "compress.h"
 #include "h5.h"
 
@@ -18,6 +19,7 @@ typedef struct weir_tile_writer {
     uint8_t **plain;      /* [threads] one shuffled chunk */
     uint8_t **slot;       /* [slots] one finished chunk */
     size_t *slot_bytes;   /* [slots] 0: nothing to write */
+    weir_behind behind;   /* hands written pages back; set once the file is open */
 } weir_tile_writer;
 
 /* level 0: no filters. threads 0: all processors. Zero it before; free in every case. */

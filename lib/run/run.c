@@ -28,7 +28,7 @@ static weir_status init(weir_run *r, const weir_model *m, const weir_run_options
     r->spec = weir_model_spec(m);
     WEIR_TRY(check_options(o, r->spec, err));
     WEIR_TRY(weir_kern_pick(&r->kern, o->kernel, err));
-    r->threads = o->threads ? o->threads : weir_processors();
+    r->threads = weir_threads(o->threads);
     r->max_rows = o->max_rows;
     r->max_len = o->max_len ? o->max_len : r->spec->ctx;
     /* Without slots a sequence lives in one pass, and is no longer than its rows. */

@@ -59,6 +59,11 @@ static size_t lower_bound(const weir_tok_finder *f, size_t low, size_t high, siz
     return low;
 }
 
+static bool has(const weir_tok_key *key, size_t depth, unsigned b)
+{
+    return (uint8_t)key->text.p[depth] == b;
+}
+
 /* The longest key that p[0, n) begins with, or NULL. */
 static const weir_tok_key *longest_at(const weir_tok_finder *f, const uint8_t *p, size_t n)
 {
@@ -69,6 +74,8 @@ static const weir_tok_key *longest_at(const weir_tok_finder *f, const uint8_t *p
             best = &f->key[low++];
         if (depth == n)
             break;
+        if (low < high && has(&f->key[low], depth, p[depth]) && has(&f->key[high - 1], depth, p[depth]))
+            continue; /* and so have all between them */
         low = lower_bound(f, low, high, depth, p[depth]);
         high = lower_bound(f, low, high, depth, p[depth] + 1u);
     }
@@ -110,20 +117,23 @@ static size_t strip_left(const uint8_t *p, size_t begin, size_t done)
     return begin;
 }
 
-static size_t strip_right(const uint8_t *p, size_t n, size_t end)
+/* The end of the white space at `end`. Tokens that are white space themselves may stand in a run that an earlier one
+ * has looked through: such a run is not walked again. */
+static size_t strip_right(const uint8_t *p, size_t n, size_t end, weir_tok_search *s)
 {
     int len;
+    if (end < s->space_end)
+        return s->space_end;
     while (end < n && weir_cp_class_at(p + end, n - end, &len) & WEIR_CP_SPACE)
         end += (size_t)len;
-    return end;
+    return s->space_end = end;
 }
 
-bool weir_tok_find_next(const weir_tok_finder *f, const uint8_t *p, size_t n, size_t *pos, size_t done,
-                        weir_tok_hit *hit)
+bool weir_tok_find_next(const weir_tok_finder *f, const uint8_t *p, size_t n, weir_tok_search *s, weir_tok_hit *hit)
 {
     if (!f->n)
         return false;
-    for (size_t i = candidate(f, p, n, *pos); i < n; i = candidate(f, p, n, i)) {
+    for (size_t i = candidate(f, p, n, s->pos); i < n; i = candidate(f, p, n, i)) {
         const weir_tok_key *key = longest_at(f, p + i, n - i);
         if (!key) {
             i++;
@@ -135,12 +145,13 @@ bool weir_tok_find_next(const weir_tok_finder *f, const uint8_t *p, size_t n, si
             continue;
         *hit = (weir_tok_hit){key->token, begin, end, begin, end};
         if (key->token->rstrip)
-            hit->to = strip_right(p, n, end);
+            hit->to = strip_right(p, n, end, s);
         if (key->token->lstrip)
-            hit->from = strip_left(p, begin, done);
-        if (key->token->lstrip && hit->to <= done)
+            hit->from = strip_left(p, begin, s->done);
+        if (key->token->lstrip && hit->to <= s->done)
             continue; /* the token before swallowed it, being white space itself */
-        *pos = end;
+        s->pos = end;
+        s->done = hit->to;
         return true;
     }
     return false;

@@ -7,6 +7,9 @@
 
 #include <weir/base.h>
 
+/* Longer tokens are refused: what a text costs, at worst, is its length times that of the longest token. */
+enum { WEIR_TOK_ADDED_MAX = 4096 };
+
 typedef struct weir_tok_added {
     weir_str content;
     int32_t id;
@@ -39,9 +42,14 @@ typedef struct weir_tok_hit {
     size_t begin, end, from, to;
 } weir_tok_hit;
 
-/* The next token at or behind *pos, leftmost and longest; moves *pos behind it. done: the end of the previous hit,
- * which white space to the left is not taken from. False: none. */
-bool weir_tok_find_next(const weir_tok_finder *f, const uint8_t *p, size_t n, size_t *pos, size_t done,
-                        weir_tok_hit *hit);
+/* How far a search has come. Zero it before use. */
+typedef struct weir_tok_search {
+    size_t pos;       /* the end of the last token itself */
+    size_t done;      /* the same with its white space, which no other token takes */
+    size_t space_end; /* of the white space behind `pos` that has been looked at already, if any */
+} weir_tok_search;
+
+/* The next token in p[0, n), leftmost and longest. False: none. */
+bool weir_tok_find_next(const weir_tok_finder *f, const uint8_t *p, size_t n, weir_tok_search *s, weir_tok_hit *hit);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+enum { MAX_SEQUENCES = 8 };
 enum field_kind { TEXT, FLAG, NUMBER, RAW, PATTERN };
 
 static const struct {
@@ -126,6 +127,10 @@ weir_status weir_tok_component_parts(weir_tokenizer *t, const weir_tok_source *s
 {
     if (!c->parts.p)
         return weir_tok_refuse(src, c, "a step", "without its list of steps", err);
+    if (src->depth == MAX_SEQUENCES) /* each reads what it holds once more */
+        return weir_tok_refuse(src, c, "a step", "within too many others is not supported", err);
+    weir_tok_source inner = *src;
+    inner.depth++;
     weir_json j;
     weir_status s = WEIR_OK;
     weir_tok_json_at(&j, src, c->parts, err);
@@ -133,7 +138,7 @@ weir_status weir_tok_component_parts(weir_tokenizer *t, const weir_tok_source *s
     while (s == WEIR_OK && weir_json_item(&j)) {
         weir_str raw = weir_json_raw(&j);
         if (j.status == WEIR_OK)
-            s = step(t, src, raw, ctx, err);
+            s = step(t, &inner, raw, ctx, err);
     }
     weir_status parsed = weir_json_done(&j);
     return s ? s : parsed;

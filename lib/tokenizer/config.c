@@ -28,39 +28,20 @@ static bool is_role(weir_str key)
     return false;
 }
 
-/* A token as a string, or as {"content": ..., "lstrip": ...}; null is none. Its content is returned; with `tokens` it
- * is added. */
+/* A token as a string, or as {"content": ..., "lstrip": ...}, special either way; null is none. Its content is
+ * returned; with `tokens` it is added. */
 static weir_str read_token(config *c, weir_json *j)
 {
-    weir_str none = {NULL, 0};
+    weir_tok_added a = {.id = -1};
     weir_json_type type = weir_json_peek(j);
-    if (type == WEIR_JSON_STRING) {
-        weir_tok_added a = {.content = weir_tok_json_string(c->t, j), .id = -1, .special = true};
-        if (c->tokens && j->status == WEIR_OK)
-            weir_tok_json_fail(j, weir_tok_add_token(c->t, &a, -1, c->log, j->err));
-        return a.content;
-    }
-    if (type != WEIR_JSON_OBJECT) {
+    int64_t any; /* it is known by its content */
+    if (type == WEIR_JSON_STRING)
+        a.content = weir_tok_json_string(c->t, j);
+    else if (type == WEIR_JSON_OBJECT)
+        a = weir_tok_read_settings(c->t, j, &any);
+    else
         weir_json_skip(j);
-        return none;
-    }
-    weir_tok_added a = {.id = -1, .special = true};
-    weir_str key;
-    weir_json_object(j);
-    while (weir_json_key(j, &key)) {
-        if (weir_str_eq(key, "content"))
-            a.content = weir_tok_json_string(c->t, j);
-        else if (weir_str_eq(key, "lstrip"))
-            a.lstrip = weir_json_bool(j);
-        else if (weir_str_eq(key, "rstrip"))
-            a.rstrip = weir_json_bool(j);
-        else if (weir_str_eq(key, "single_word"))
-            a.single_word = weir_json_bool(j);
-        else if (weir_str_eq(key, "normalized"))
-            a.normalized = weir_json_bool(j);
-        else
-            weir_json_skip(j);
-    }
+    a.special = true;
     if (c->tokens && a.content.p && j->status == WEIR_OK)
         weir_tok_json_fail(j, weir_tok_add_token(c->t, &a, -1, c->log, j->err));
     return a.content;

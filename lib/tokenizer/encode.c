@@ -109,9 +109,10 @@ typedef weir_status between(work *w, const weir_tok_view *v, size_t from, size_t
 /* Added tokens of one kind in v; what stands between them goes to `rest`. */
 static weir_status find_added(work *w, const weir_tok_view *v, const weir_tok_finder *f, between *rest)
 {
-    size_t pos = 0, done = 0;
+    size_t done = 0;
+    weir_tok_search search = {0};
     weir_tok_hit hit;
-    while (weir_tok_find_next(f, v->p, v->n, &pos, done, &hit)) {
+    while (weir_tok_find_next(f, v->p, v->n, &search, &hit)) {
         if (hit.from > done)
             WEIR_TRY(rest(w, v, done, hit.from));
         WEIR_TRY(push_added(w, v, &hit));

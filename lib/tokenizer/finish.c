@@ -103,7 +103,7 @@ static weir_status find_bytes(weir_tokenizer *t, char *work)
 }
 
 /* The keys of the two searches; a normalised token is looked for in its own normalised form. */
-static weir_status find_added_keys(weir_tokenizer *t)
+static weir_status find_added_keys(weir_tokenizer *t, weir_err *err)
 {
     weir_tok_key *raw = weir_calloc(t->n_added, sizeof *raw), *norm = weir_calloc(t->n_added, sizeof *norm);
     size_t n_raw = 0, n_norm = 0;
@@ -122,6 +122,10 @@ static weir_status find_added_keys(weir_tokenizer *t)
             text = weir_tok_keep(t, (weir_str){(const char *)v.p, v.n});
         if (s == WEIR_OK && !text.p)
             s = WEIR_E_NOMEM;
+        if (s == WEIR_OK && text.n > WEIR_TOK_ADDED_MAX)
+            s = weir_fail(err, WEIR_E_UNSUPPORTED,
+                          "the added token \"%.*s\", normalised, has %zu bytes: the limit is %d",
+                          (int)(a->content.n < 60 ? a->content.n : 60), a->content.p, text.n, WEIR_TOK_ADDED_MAX);
         if (text.n)
             norm[n_norm++] = (weir_tok_key){text, a};
     }
@@ -228,9 +232,9 @@ weir_status weir_tok_finish(weir_tokenizer *t, weir_err *err)
     char *work = weir_calloc(longest_piece(t) + 1, 1);
     weir_status s = work ? find_bytes(t, work) : WEIR_E_NOMEM;
     if (s == WEIR_OK)
-        s = find_added_keys(t);
+        s = find_added_keys(t, err);
     if (s == WEIR_OK)
         s = find_words(t, (uint8_t *)work);
     weir_free(work);
-    return s == WEIR_OK ? WEIR_OK : weir_nomem(err, "the tokenizer");
+    return s == WEIR_E_NOMEM ? weir_nomem(err, "the tokenizer") : s;
 }

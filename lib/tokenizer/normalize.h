@@ -18,7 +18,9 @@ typedef struct weir_tok_op {
     weir_str from, to;
 } weir_tok_op;
 
-enum { WEIR_TOK_MAX_OPS = 8 };
+/* All steps together may not make a text more than WEIR_TOK_MAX_GROWTH times as long: a few replacements of "a" by a
+ * thousand of it would fill any memory. */
+enum { WEIR_TOK_MAX_OPS = 8, WEIR_TOK_MAX_GROWTH = 256 };
 typedef struct weir_tok_ops {
     weir_tok_op op[WEIR_TOK_MAX_OPS];
     int n;

@@ -220,11 +220,19 @@ static int compare_scores(const void *x, const void *y)
     return (a->id > b->id) - (a->id < b->id);
 }
 
+/* SentencePiece makes no piece longer than 512 characters. Looking for all cuts of one takes the square of its length,
+ * so that a limit is needed. */
+enum { SP_PIECE_MAX = 2048 };
+
 /* Every way to cut a token in two tokens is a merge that makes it; all have the rank of the token's score. */
 static weir_status add_cuts(reader *r, int32_t id, uint32_t rank)
 {
     weir_tokenizer *t = r->t;
     weir_str s = t->vocab.piece[id];
+    if (s.n > SP_PIECE_MAX)
+        return weir_fail(r->err, WEIR_E_FORMAT,
+                         "token %d has %zu bytes: for a vocabulary of kind \"llama\" the limit is %d", id, s.n,
+                         SP_PIECE_MAX);
     for (size_t i = 1; i < s.n; i++) {
         if (((uint8_t)s.p[i] & 0xc0) == 0x80)
             continue;

@@ -202,14 +202,14 @@ static weir_status read_late_merges(weir_tokenizer *t, const parts *p, weir_err 
     return weir_json_done(&j);
 }
 
-void weir_tok_read_added_token(weir_tokenizer *t, weir_json *j, int64_t want, const weir_log *log)
+weir_tok_added weir_tok_read_settings(weir_tokenizer *t, weir_json *j, int64_t *want)
 {
     weir_tok_added a = {.id = -1};
     weir_str key;
     weir_json_object(j);
     while (weir_json_key(j, &key)) {
         if (weir_str_eq(key, "id"))
-            want = weir_json_int(j);
+            *want = weir_json_int(j);
         else if (weir_str_eq(key, "content"))
             a.content = weir_tok_json_string(t, j);
         else if (weir_str_eq(key, "special"))
@@ -225,6 +225,12 @@ void weir_tok_read_added_token(weir_tokenizer *t, weir_json *j, int64_t want, co
         else
             weir_json_skip(j);
     }
+    return a;
+}
+
+void weir_tok_read_added_token(weir_tokenizer *t, weir_json *j, int64_t want, const weir_log *log)
+{
+    weir_tok_added a = weir_tok_read_settings(t, j, &want);
     if (!a.content.p)
         weir_json_fail(j, "an added token without \"content\"");
     if (j->status == WEIR_OK)
@@ -262,7 +268,7 @@ static weir_status read_pipeline(weir_tokenizer *t, const parts *p, weir_err *er
 
 static weir_status read_all(weir_tokenizer *t, const weir_filemap *map, const weir_log *log, weir_err *err)
 {
-    parts p = {.src = {(const char *)map->data, map->path}};
+    parts p = {.src = {.text = (const char *)map->data, .file = map->path}};
     t->vocab.limit = (int64_t)(map->size < INT32_MAX / 2 ? map->size : INT32_MAX / 2) + 65536;
     WEIR_TRY(weir_tok_vocab_reserve(t, map->size / 75, err));
     WEIR_TRY(read_top(t, &p, map, err));

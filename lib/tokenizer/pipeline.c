@@ -8,11 +8,34 @@
 
 static const weir_str META = {"\xe2\x96\x81", 3}, SPACE = {" ", 1}, NOTHING = {"", 0};
 
+/* How many times as long a step can make a text. */
+static size_t growth_of(const weir_tok_op *op)
+{
+    switch (op->kind) {
+    case WEIR_TOK_NFC:
+        return 3;
+    case WEIR_TOK_REPLACE:
+        return op->to.n > op->from.n ? op->to.n / op->from.n + (op->to.n % op->from.n > 0) : 1;
+    case WEIR_TOK_PREPEND:
+    case WEIR_TOK_PREFIX:
+    case WEIR_TOK_PREFIX_FIRST:
+        break;
+    }
+    return op->to.n + 1;
+}
+
 weir_status weir_tok_add_op(weir_tok_ops *ops, weir_tok_op_kind kind, weir_str from, weir_str to, weir_err *err)
 {
     if (ops->n == WEIR_TOK_MAX_OPS)
         return weir_fail(err, WEIR_E_UNSUPPORTED, "more than %d steps of normalisation", WEIR_TOK_MAX_OPS);
-    ops->op[ops->n++] = (weir_tok_op){kind, from, to};
+    weir_tok_op op = {kind, from, to};
+    size_t most = WEIR_TOK_MAX_GROWTH;
+    for (int i = 0; i < ops->n; i++)
+        most /= growth_of(&ops->op[i]);
+    if (growth_of(&op) > most)
+        return weir_fail(err, WEIR_E_UNSUPPORTED, "steps of normalisation that make a text more than %d times as long",
+                         WEIR_TOK_MAX_GROWTH);
+    ops->op[ops->n++] = op;
     return WEIR_OK;
 }
 

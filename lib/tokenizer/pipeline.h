@@ -11,6 +11,7 @@
 typedef struct weir_tok_source {
     const char *text;
     const char *file;
+    int depth; /* of the Sequence being read, within others */
 } weir_tok_source;
 
 /* Opens a reader on one raw value of the source, so that errors carry the offset in the file. */

@@ -56,6 +56,7 @@ struct weir_tokenizer {
     int n_stages;
     weir_tok_added *added; /* [n_added] */
     size_t n_added, added_cap;
+    int64_t added_end; /* above the ids of all added tokens */
     weir_tok_finder raw, normalized;
     bool strip_space; /* decoding drops one space at the start */
     bool strip_meta;  /* decoding drops every U+2581 of the first token */
@@ -110,10 +111,11 @@ WEIR_CHECKED weir_status weir_tok_bpe(const weir_tokenizer *t, const weir_tok_vi
 WEIR_CHECKED weir_status weir_tok_read_json(weir_tokenizer *t, const char *path, const weir_log *log, weir_err *err);
 WEIR_CHECKED weir_status weir_tok_read_pair(weir_tokenizer *t, const char *dir, const weir_log *log, weir_err *err);
 WEIR_CHECKED weir_status weir_tok_read_gguf(weir_tokenizer *t, const char *path, const weir_log *log, weir_err *err);
-/* open_json.c: an object of pieces and ids; an added token with its settings (want: the id it should have, or -1,
- * unless it says one). Failures become the reader's. */
+/* open_json.c: an object of pieces and ids; a token with its settings, {"content": ..., "lstrip": ...} (*want: the id
+ * that it says, if it does); the same, added. Failures become the reader's. */
 struct weir_json;
 void weir_tok_read_vocab(weir_tokenizer *t, struct weir_json *j);
+weir_tok_added weir_tok_read_settings(weir_tokenizer *t, struct weir_json *j, int64_t *want);
 void weir_tok_read_added_token(weir_tokenizer *t, struct weir_json *j, int64_t want, const weir_log *log);
 /* config.c: what tokenizer_config.json, special_tokens_map.json, added_tokens.json, generation_config.json and
  * config.json beside the tokenizer say. tokens: also the added tokens (for vocabularies whose own file has none). */

@@ -27,7 +27,7 @@ static weir_status grow(weir_tok_text *t, size_t len)
 {
     if (len < t->cap && t->n < t->cap - len)
         return WEIR_OK;
-    if (len > SIZE_MAX / 4 - t->n)
+    if (len >= UINT32_MAX - t->n) /* places are 32 bits wide */
         return WEIR_E_NOMEM;
     size_t cap = (t->n + len + 1) * 3 / 2 + 64;
     uint8_t *p = weir_realloc(t->p, cap, 1);

@@ -118,6 +118,8 @@ weir_status weir_tok_add_merge(weir_tokenizer *t, weir_str left, weir_str right,
 {
     char small[256], *joined = small;
     size_t n = left.n + right.n;
+    if (!left.n || !right.n) /* it would make a token of itself */
+        return weir_fail(err, WEIR_E_FORMAT, "merge %u has an empty side: expected two tokens", rank);
     if (n > sizeof small && !(joined = weir_realloc(NULL, n, 1)))
         return weir_nomem(err, "a merge");
     if (left.n)
@@ -150,10 +152,7 @@ weir_status weir_tok_add_merge_line(weir_tokenizer *t, weir_str line, uint32_t r
 
 static weir_status new_id(weir_tokenizer *t, weir_str content, uint8_t flags, int32_t *id, weir_err *err)
 {
-    int64_t next = t->vocab.entries;
-    for (size_t i = 0; i < t->n_added; i++)
-        if (t->added[i].id >= next)
-            next = (int64_t)t->added[i].id + 1;
+    int64_t next = t->vocab.entries > t->added_end ? t->vocab.entries : t->added_end;
     *id = (int32_t)next;
     return weir_tok_vocab_add(t, content, next, flags, err);
 }
@@ -164,6 +163,9 @@ weir_status weir_tok_add_token(weir_tokenizer *t, const weir_tok_added *token, i
     weir_tok_added a = *token;
     if (!a.content.n)
         return WEIR_OK;
+    if (a.content.n > WEIR_TOK_ADDED_MAX)
+        return weir_fail(err, WEIR_E_UNSUPPORTED, "the added token \"%.60s...\" has %zu bytes: the limit is %d",
+                         a.content.p, a.content.n, WEIR_TOK_ADDED_MAX);
     a.content = weir_tok_keep(t, a.content);
     if (!a.content.p)
         return weir_nomem(err, "the added tokens");
@@ -185,6 +187,8 @@ weir_status weir_tok_add_token(weir_tokenizer *t, const weir_tok_added *token, i
         t->added_cap = cap;
     }
     t->added[t->n_added++] = a;
+    if (a.id >= t->added_end)
+        t->added_end = (int64_t)a.id + 1;
     return WEIR_OK;
 }
 

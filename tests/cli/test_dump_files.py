@@ -5,12 +5,15 @@ The dump is written by a C test program (no model needed), and by `trace` where 
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 import xarray
+
+from weircli import trace
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("WEIR_BUILD", ROOT / "build" / "release"))
@@ -407,3 +410,16 @@ def test_trace_writes_the_same_schema(tmp_path):
         assert np.array_equal(a["blocks.0.hook_resid_post"][...], a["blocks.1.hook_resid_pre"][...])
     with xarray.open_dataset(out, group="activations", engine="h5netcdf") as d:
         assert d["blocks.0.hook_resid_pre"].dims[0] == "row"
+
+
+def test_the_same_run_writes_the_same_bytes(tmp_path):
+    """Byte for byte, but for the time of day."""
+    text, times = [], []
+    for _ in range(2):
+        trace("--layer", "1", "--dump", "same.h5", "--force", "Among the places", "of Colorado", cwd=tmp_path).ok()
+        with h5py.File(tmp_path / "same.h5") as f:
+            times.append(f.attrs["time_utc"].encode())
+        text.append((tmp_path / "same.h5").read_bytes())
+        time.sleep(1.1)
+    assert times[0] != times[1] and text[0].count(times[0]) == 1
+    assert text[0].replace(times[0], times[1]) == text[1]

@@ -116,9 +116,9 @@ static unsigned dice(void)
 static void change(unsigned char *p, size_t *n)
 {
     static const char *const words[] = {
-        "\"",         "[",           "]",          "{",       "}",    ",",           "null",          "true",
-        "-1",         "99999999999", "\\u0000",    "\\ud800", "1e9",  "\"NFC\"",     "\"Metaspace\"", "\"id\"",
-        "\"merges\"", "\"vocab\"",   "\"<0x41>\"", " ",       "\xff", "\xe2\x96\x81"};
+        "\"\"",          "[\"\",\"", "\"",         "[",           "]",          "{",       "}",    ",",
+        "null",          "true",     "-1",         "99999999999", "\\u0000",    "\\ud800", "1e9",  "\"NFC\"",
+        "\"Metaspace\"", "\"id\"",   "\"merges\"", "\"vocab\"",   "\"<0x41>\"", " ",       "\xff", "\xe2\x96\x81"};
     for (unsigned k = 1 + dice() % 4; k && *n; k--) {
         size_t at = dice() % *n;
         const char *w = words[dice() % (sizeof words / sizeof *words)];

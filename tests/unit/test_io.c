@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <unistd.h>
 
 #include <weir/tensor.h>
 
@@ -50,6 +51,13 @@ static void test_paths(void **state)
     assert_true(weir_path_is_dir(scratch_root) && !weir_path_is_file(scratch_root));
     assert_true(weir_path_is_file(scratch_text("f", "x")) && !weir_path_is_dir(scratch("f")));
     assert_false(weir_path_is_file(scratch("none")) || weir_path_is_dir(scratch("none")));
+    assert_false(weir_path_is_file(scratch("f/none")));
+    assert_int_equal(symlink("loop", scratch("loop")), 0);
+    assert_true(weir_path_is_file(scratch("loop")));
+    weir_filemap m;
+    weir_err e = {0};
+    assert_int_equal(weir_filemap_open(&m, scratch("loop"), &e), WEIR_E_IO);
+    assert_true(said(&e, WEIR_E_IO, "loop: cannot open: Too many levels of symbolic links"));
 }
 
 static void test_cursor(void **state)

@@ -232,6 +232,7 @@ static void a_hook_that_never_fired_is_named(void **state)
     add_pass(d, 0, 5, 0, 0, 0, 1);
     assert_int_equal(weir_dump_commit(d, NULL, &err), WEIR_E_HOOK);
     assert_non_null(strstr(err.msg, "blocks.0.hook_resid_pre never fired"));
+    assert_non_null(strstr(err.msg, "(the rows are in "));
     assert_false(exists(path));
     assert_true(exists(fx_path(part, "silent.h5.part"))); /* readable, and not complete */
     memset(&err, 0, sizeof err);

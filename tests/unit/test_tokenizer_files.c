@@ -178,6 +178,143 @@ static void test_refused_json(void **state)
     refused(scratch_dir("empty"), WEIR_E_IO, "no tokenizer here");
 }
 
+/* Such a merge would make a token of itself. */
+static void test_empty_side(void **state)
+{
+    (void)state;
+    static const char *const merges[] = {"\" a\"", "\"a \"", "[\"\",\"a\"]", "[\"a\",\"\"]", "\" \""};
+    char model[256];
+    for (size_t i = 0; i < sizeof merges / sizeof *merges; i++) {
+        snprintf(model, sizeof model, "\"type\":\"BPE\",\"vocab\":{\"\":0,\"a\":1,\"b\":2},\"merges\":[%s]", merges[i]);
+        refused(json(NULL, NULL, NULL, model), WEIR_E_FORMAT, "merge 0 has an empty side");
+    }
+    scratch_dir("side");
+    scratch_text("side/vocab.json", "{\"\":0,\"a\":1}");
+    scratch_text("side/merges.txt", "#version: 0.2\n a\n");
+    refused(scratch("side"), WEIR_E_FORMAT, "merge 0 has an empty side");
+}
+
+/* --- what grows: a test that takes longer than this is ended, and has failed */
+enum { PATIENCE = 20 };
+
+static const char *with_added(const char *added, size_t n, const char *normalizer)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+    fprintf(f, "{\"normalizer\":%s,\"model\":{\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},\"added_tokens\":[",
+            normalizer);
+    fwrite(added, 1, n, f);
+    fprintf(f, "]}");
+    fclose(f);
+    const char *path = scratch_write("tokenizer.json", text, len);
+    free(text);
+    return path;
+}
+
+static void test_many_added(void **state)
+{
+    (void)state;
+    char *added = NULL;
+    size_t len;
+    FILE *f = open_memstream(&added, &len);
+    for (int i = 0; i < 300000; i++)
+        fprintf(f, "%s{\"content\":\"<%d>\"}", i ? "," : "", i);
+    fclose(f);
+    alarm(PATIENCE);
+    weir_tokenizer *t = tk_open(with_added(added, len, "null"));
+    alarm(0);
+    TK_GIVES(t, "a<0><299999>", 0, 2, 300001);
+    weir_tokenizer_free(t);
+    free(added);
+}
+
+/* White space that is a token, and swallows the white space behind it. */
+static void test_run_of_strips(void **state)
+{
+    (void)state;
+    const char *added =
+        "{\"content\":\" \",\"rstrip\":true},{\"content\":\"\\n\"},{\"content\":\"\\t\",\"rstrip\":true}";
+    weir_tokenizer *t = tk_open(with_added(added, strlen(added), "null"));
+    TK_GIVES(t, " \n\xc2\x85\ta", 2, 3, 4, 0);
+    size_t n = 1000000;
+    char *text = malloc(n);
+    weir_tokens k = {0};
+    alarm(PATIENCE);
+    for (int odd = 0; odd < 2; odd++) {
+        for (size_t i = 0; i < n; i++)
+            text[i] = odd && i % 2 ? '\n' : ' ';
+        tk_encode(t, text, n, &k);
+        assert_true(k.n == (int64_t)n && k.id[0] == 2 && k.id[n - 1] == (odd ? 3 : 2) && tk_tiles(&k, n));
+    }
+    alarm(0);
+    weir_tokens_free(&k);
+    weir_tokenizer_free(t);
+    free(text);
+}
+
+static void test_long_added(void **state)
+{
+    (void)state;
+    enum { MOST = 4096 };
+    char added[MOST + 64];
+    int n = snprintf(added, sizeof added, "{\"content\":\"%0*d\"}", MOST, 0);
+    weir_tokenizer *t = tk_open(with_added(added, (size_t)n, "null"));
+    assert_int_equal(weir_tokenizer_size(t), 3);
+    weir_tokenizer_free(t);
+    n = snprintf(added, sizeof added, "{\"content\":\"%0*d\"}", MOST + 1, 0);
+    refused(with_added(added, (size_t)n, "null"), WEIR_E_UNSUPPORTED, "has 4097 bytes: the limit is 4096");
+    n = snprintf(added, sizeof added, "{\"content\":\"%0*d\",\"normalized\":true}", MOST, 0);
+    refused(with_added(added, (size_t)n, "{\"type\":\"Prepend\",\"prepend\":\"_\"}"), WEIR_E_UNSUPPORTED,
+            "normalised, has 4097 bytes: the limit is 4096");
+}
+
+/* Among tokens that begin alike the longest counts. */
+static void test_alike_added(void **state)
+{
+    (void)state;
+    const char *added = "{\"content\":\"<<<\"},{\"content\":\"<<<x>\"},{\"content\":\"<<<xy\"},{\"content\":\"<<<z\"}";
+    weir_tokenizer *t = tk_open(with_added(added, strlen(added), "null"));
+    TK_GIVES(t, "<<<<<<x<<<x><<<xya<<<z<<", 2, 2, 3, 4, 0, 5);
+    weir_tokenizer_free(t);
+}
+
+#define REPLACE_BY_16 "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"aaaaaaaaaaaaaaaa\"}"
+
+static void test_growing_steps(void **state)
+{
+    (void)state;
+    weir_tokenizer *t = tk_open(
+        json(NULL, "{\"type\":\"Sequence\",\"normalizers\":[" REPLACE_BY_16 "," REPLACE_BY_16 "]}", NULL, NULL));
+    weir_tokens k = {0};
+    tk_encode(t, "a", 1, &k);
+    assert_int_equal(k.n, 256);
+    weir_tokens_free(&k);
+    weir_tokenizer_free(t);
+    refused(json(NULL,
+                 "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"}," REPLACE_BY_16 "," REPLACE_BY_16 "]}",
+                 NULL, NULL),
+            WEIR_E_UNSUPPORTED, "more than 256 times as long");
+}
+
+static void test_nested_steps(void **state)
+{
+    (void)state;
+    char text[1024];
+    for (int depth = 8; depth <= 9; depth++) {
+        size_t n = 0;
+        for (int i = 0; i < depth; i++)
+            n += (size_t)sprintf(text + n, "{\"type\":\"Sequence\",\"normalizers\":[");
+        n += (size_t)sprintf(text + n, "{\"type\":\"NFC\"}");
+        for (int i = 0; i < depth; i++)
+            n += (size_t)sprintf(text + n, "]}");
+        if (depth == 8)
+            weir_tokenizer_free(tk_open(json(NULL, text, NULL, NULL)));
+        else
+            refused(json(NULL, text, NULL, NULL), WEIR_E_UNSUPPORTED, "within too many others");
+    }
+}
+
 /* --- the files beside a tokenizer */
 
 static void write_pair(const char *dir)
@@ -213,6 +350,14 @@ static void test_pair(void **state)
     assert_true(weir_tokenizer_adds_bos(t));
     TK_GIVES(t, "a<s>a<x><y>", 7, 8, 7, 9, 10);
     assert_true(weir_tokenizer_is_special(t, 9) && !weir_tokenizer_is_special(t, 10));
+    weir_tokenizer_free(t);
+
+    /* An object is read with all its settings; a token with a part to play is special whatever it says. */
+    scratch_text("pair/special_tokens_map.json",
+                 "{\"pad_token\":{\"content\":\"<p>\",\"special\":false,\"rstrip\":true,\"single_word\":false}}");
+    t = open_logged(scratch("pair"));
+    TK_GIVES(t, "<p>  <s>", 9, 8);
+    assert_true(weir_tokenizer_is_special(t, 9));
     weir_tokenizer_free(t);
 }
 
@@ -349,6 +494,9 @@ static void test_gguf_byte_level(void **state)
     g.merges[1] = "1 2";
     refused(gguf(&g), WEIR_E_FORMAT, "needs the token \"2\"");
     g = BYTE_LEVEL;
+    g.merges[1] = " 1";
+    refused(gguf(&g), WEIR_E_FORMAT, "merge 1 has an empty side");
+    g = BYTE_LEVEL;
     g.merges[0] = NULL;
     refused(gguf(&g), WEIR_E_FORMAT, "no tokenizer.ggml.merges");
     g = BYTE_LEVEL;
@@ -395,6 +543,14 @@ static void test_gguf_sentence_piece(void **state)
     TK_GIVES(t, "ab", 10);
     TK_GIVES(t, " ab", 11);
     weir_tokenizer_free(t);
+    char longest[2050];
+    memset(longest, 'a', 2049);
+    longest[2048] = longest[2049] = '\0';
+    g.tokens[9] = longest;
+    weir_tokenizer_free(open_logged(gguf(&g)));
+    longest[2048] = 'a';
+    refused(gguf(&g), WEIR_E_FORMAT, "token 9 has 2049 bytes");
+    g.tokens[9] = "x";
     g.type_elem = 1; /* int8 */
     refused(gguf(&g), WEIR_E_FORMAT, "tokenizer.ggml.token_type is not an array of the right type");
 }
@@ -402,15 +558,14 @@ static void test_gguf_sentence_piece(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_added_ids),
-        cmocka_unit_test(test_both_merge_forms),
-        cmocka_unit_test(test_lost_bytes),
-        cmocka_unit_test(test_strip),
-        cmocka_unit_test(test_offsets_under_nfc),
-        cmocka_unit_test(test_refused_json),
-        cmocka_unit_test(test_pair),
-        cmocka_unit_test(test_bos_policy),
-        cmocka_unit_test(test_gguf_byte_level),
+        cmocka_unit_test(test_added_ids),           cmocka_unit_test(test_both_merge_forms),
+        cmocka_unit_test(test_lost_bytes),          cmocka_unit_test(test_strip),
+        cmocka_unit_test(test_offsets_under_nfc),   cmocka_unit_test(test_refused_json),
+        cmocka_unit_test(test_empty_side),          cmocka_unit_test(test_many_added),
+        cmocka_unit_test(test_run_of_strips),       cmocka_unit_test(test_long_added),
+        cmocka_unit_test(test_alike_added),         cmocka_unit_test(test_growing_steps),
+        cmocka_unit_test(test_nested_steps),        cmocka_unit_test(test_pair),
+        cmocka_unit_test(test_bos_policy),          cmocka_unit_test(test_gguf_byte_level),
         cmocka_unit_test(test_gguf_sentence_piece),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

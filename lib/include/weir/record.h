@@ -87,8 +87,8 @@ typedef struct weir_dump_summary {
     int64_t dropped_fields; /* fields of documents that were new or of another type than in the first document */
 } weir_dump_summary;
 /* Checks that every dataset has the same number of rows, writes the tail, sets complete = 1, renames. Frees d in every
- * case. On failure the .part is removed, unless it is finished and only the name is missing: then it stays, and the
- * error says so. summary may be NULL. */
+ * case. A .part that could not be written is removed; after any other failure it stays, readable, and the error says so.
+ * summary may be NULL. */
 WEIR_API WEIR_CHECKED weir_status weir_dump_commit(weir_dump *d, weir_dump_summary *summary, weir_err *err);
 /* Closes without completing (complete stays 0, the .part stays if keep, with all rows written, else it is removed).
  * Frees d. NULL is fine, and so is a dump that weir_dump_finish completed. */
