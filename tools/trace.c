@@ -29,7 +29,8 @@ static const weir_opt what_opts[] = {
      "the MLP's neurons",
      offsetof(trace_args, layers)},
     {"hooks", 'k', NULL, WEIR_OPT_LIST, "NAMES", 0, 0, NULL,
-     "hook points by name, with * ? {a,b}, and units in brackets: 'blocks.*.mlp.hook_post[:, 421]'",
+     "hook points by name, with * ? {a,b}, and units in brackets: 'blocks.*.mlp.hook_post[:, 421]'. attn_scores, pattern and "
+     "result are large: * leaves them out, spell them",
      offsetof(trace_args, hooks)},
     {"site", 's', NULL, WEIR_OPT_LIST, "SITES", 0, 0, NULL,
      "hook points by short name, in the layers of --layer: resid_pre, ln1, q, k, v, pattern, z, attn_out, resid_mid, "
