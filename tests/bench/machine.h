@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #if defined(__x86_64__)
@@ -35,7 +36,7 @@ static inline double machine_median(double *x, int n)
     return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
-enum { MACHINE_FMA_ROUNDS = 1500000, MACHINE_CHAINS = 16, MACHINE_READ_BYTES = 96 << 20 };
+enum { MACHINE_FMA_ROUNDS = 1500000, MACHINE_CHAINS = 16, MACHINE_READ_BYTES = 96 << 20, MACHINE_HUGE_PAGE = 2 << 20 };
 
 typedef struct machine_task {
     const float *p;
@@ -157,9 +158,10 @@ static inline double machine_read_bandwidth(int threads)
         threads = MACHINE_MAX_THREADS;
     size_t n = MACHINE_READ_BYTES / sizeof(float);
     if (!buffer) {
-        buffer = aligned_alloc(64, n * (size_t)threads * sizeof(float));
+        buffer = aligned_alloc(MACHINE_HUGE_PAGE, n * (size_t)threads * sizeof(float));
         if (!buffer)
             abort();
+        madvise(buffer, n * (size_t)threads * sizeof(float), MADV_HUGEPAGE); /* as the weights lie: no page table in the way */
         memset(buffer, 0, n * (size_t)threads * sizeof(float));
     }
     machine_task task[MACHINE_MAX_THREADS];

@@ -32,13 +32,13 @@ def all_cases():
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "wants(predicate): the cases that the test is about")
+    config.addinivalue_line("markers", "wants(only): a predicate that tells the cases that the test is about")
 
 
 def pytest_generate_tests(metafunc):
     if "case" in metafunc.fixturenames:
         wants = metafunc.definition.get_closest_marker("wants")  # which cases a test is about: a test that cannot be is not skipped
-        cases = [c for c in all_cases().values() if not wants or wants.args[0](c)]
+        cases = [c for c in all_cases().values() if not wants or wants.kwargs["only"](c)]
         metafunc.parametrize("case", cases, ids=[c.name for c in cases], scope="session")
 
 

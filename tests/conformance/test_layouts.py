@@ -19,7 +19,7 @@ def same_bits(a, b):
     return [k for k in sorted(a) if a[k].shape != b[k].shape or a[k].tobytes() != b[k].tobytes()]
 
 
-@pytest.mark.wants(lambda case: len(case.paths) == 2)
+@pytest.mark.wants(only=lambda case: len(case.paths) == 2)
 def test_two_layouts(loaded, tmp_path):
     case = loaded.case
     a, b = (loaded.weir(p, case.ctx, tmp_path / "x.h5") for p in case.paths)

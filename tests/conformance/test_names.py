@@ -87,7 +87,7 @@ def bridge(loaded):
     return b
 
 
-@pytest.mark.wants(can_be_bridged)
+@pytest.mark.wants(only=can_be_bridged)
 def test_names(loaded, bridge):
     theirs = set(bridge.hook_dict)
     mine = set(weirdump.points(loaded.case.paths[0]))
@@ -107,7 +107,7 @@ def test_points_are_what_is_recorded(loaded, tmp_path):
     assert set(got) == set(weirdump.points(loaded.case.paths[0]))
 
 
-@pytest.mark.wants(can_be_bridged)
+@pytest.mark.wants(only=can_be_bridged)
 def test_values(loaded, bridge, tmp_path):
     """TransformerLens's own values for weir's names, and for its other names of the same tensors."""
     ids, _, tol = loaded.reference(13)
