@@ -36,7 +36,7 @@ static void eight_rows(float *dst, int64_t ldd, const weir_f32u *const *row, int
     for (; c + 8 <= cols; c += 8) {
         __m256 r[8];
         for (int i = 0; i < 8; i++)
-            r[i] = i < rows ? _mm256_loadu_ps(row[i] + c) : _mm256_setzero_ps();
+            r[i] = i < rows ? _mm256_loadu_ps((const void *)(row[i] + c)) : _mm256_setzero_ps();
         transpose_8x8(r);
         if (rows == 8) {
             for (int i = 0; i < 8; i++)
