@@ -12,6 +12,8 @@
 
 typedef struct state {
     weir_selector *selector;
+    char *args;
+    int64_t rows; /* rows that were changed */
 } state;
 
 static void destroy(void *self)
@@ -20,6 +22,7 @@ static void destroy(void *self)
     if (!s)
         return;
     weir_selector_free(s->selector);
+    free(s->args);
     free(s);
 }
 
@@ -48,6 +51,8 @@ static weir_status create(void **self, const weir_model *m, const char *args, we
     if (!st)
         st = weir_selector_build(&s->selector, m, text, NULL, NULL, err);
     free(text);
+    if (!st && !(s->args = strdup(args)))
+        st = weir_fail(err, WEIR_E_NOMEM, "hook ablate: out of memory");
     if (st) {
         destroy(s);
         return st;
@@ -64,7 +69,7 @@ static weir_want wants(void *self, const weir_point *p)
 
 static weir_status on_value(void *self, const weir_value *v, weir_err *err)
 {
-    const state *s = self;
+    state *s = self;
     const int64_t *idx;
     int64_t n;
     (void)err;
@@ -73,6 +78,7 @@ static weir_status on_value(void *self, const weir_value *v, weir_err *err)
         float *row = v->data + t * v->width;
         if (!weir_selector_row_at(s->selector, v->point, v->rows->pos[t], v->rows->len[t]))
             continue;
+        s->rows++;
         if (n < 0)
             memset(row, 0, (size_t)v->width * sizeof *row);
         for (int64_t i = 0; i < n; i++) {
@@ -84,6 +90,16 @@ static weir_status on_value(void *self, const weir_value *v, weir_err *err)
     return WEIR_OK;
 }
 
+/* An ablation that met no row is a mistake, not a result. */
+static weir_status finish(void *self, FILE *out, weir_err *err)
+{
+    const state *s = self;
+    (void)out;
+    if (s->rows > 0)
+        return WEIR_OK;
+    return weir_fail(err, WEIR_E_HOOK, "ablate:%s changed nothing: no sequence has such a position", s->args);
+}
+
 extern const weir_hook_class weir_hook_ablate;
 const weir_hook_class weir_hook_ablate = {
     .struct_size = sizeof(weir_hook_class),
@@ -93,5 +109,6 @@ const weir_hook_class weir_hook_ablate = {
     .create = create,
     .wants = wants,
     .on_value = on_value,
+    .finish = finish,
     .destroy = destroy,
 };

@@ -226,8 +226,13 @@ static weir_status unknown(const search *s, const char *name, int64_t n_layers)
             consider(name, candidate, &best, nearest);
     }
     for (int i = 0; i < N_SHORT; i++)
-        if (s->map->at[short_sites[i].site] >= 0)
+        if (s->map->at[short_sites[i].site] >= 0 && strcmp(name, short_sites[i].name) != 0) /* gate of an ungated model */
             consider(name, short_sites[i].name, &best, nearest);
+    if (best == 0) /* the site is right, so the layers are not */
+        return weir_fail(s->err, WEIR_E_HOOK,
+                         s->layer_on ? "\"%s\" lies in none of the chosen layers"
+                                     : "\"%s\" names no layer: braces hold a list such as {0,1,2}, ranges go to --layers",
+                         name);
     return weir_fail(s->err, WEIR_E_HOOK,
                      "this model has no hook point \"%s\"%s; the nearest is \"%s\" (--list-hooks shows all)", name,
                      s->layer_on ? " in the chosen layers" : "", nearest);

@@ -1,8 +1,15 @@
 """Runs weir as a user would, for the tests of this directory. Python's standard library, numpy and h5py only."""
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
+
+# A job in the background of a script is born with SIGINT ignored (and with SIGHUP under nohup), and hands that on: weir
+# rightly goes on ignoring them, but tests of these signals need a program that does not.
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = (ROOT / os.environ.get("WEIR_BIN", "build/bin")).resolve()

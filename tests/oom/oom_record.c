@@ -9,42 +9,7 @@
 #include <sys/stat.h>
 
 #include "../unit/record_fixture.h"
-
-static long allocations, fail_at; /* fail_at 0: never; counted inside weir's calls only */
-
-static bool allowed(void)
-{
-    return ++allocations != fail_at;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-int __real_posix_memalign(void **p, size_t align, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-int __wrap_posix_memalign(void **p, size_t align, size_t n);
-
-void *__wrap_malloc(size_t n)
-{
-    return allowed() ? __real_malloc(n) : NULL;
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return allowed() ? __real_calloc(n, size) : NULL;
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-    return allowed() ? __real_realloc(p, n) : NULL;
-}
-
-int __wrap_posix_memalign(void **p, size_t align, size_t n)
-{
-    return allowed() ? __real_posix_memalign(p, align, n) : 12;
-}
+#include "support/oom.h"
 
 static char path[512];
 static fx_pass pass; /* made once, outside the count */

@@ -1,42 +1,7 @@
 /* Every allocation of runs, selectors and hooks fails once: each time a clean error, and nothing leaks. And the promise
  * of weir/run.h: once prepared and its layers packed, a forward allocates nothing. */
 #include "../unit/run_kit.h"
-
-static long allocations, fail_at; /* fail_at 0: never */
-
-static bool allowed(void)
-{
-    return ++allocations != fail_at;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-int __real_posix_memalign(void **p, size_t align, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-int __wrap_posix_memalign(void **p, size_t align, size_t n);
-
-void *__wrap_malloc(size_t n)
-{
-    return allowed() ? __real_malloc(n) : NULL;
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return allowed() ? __real_calloc(n, size) : NULL;
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-    return allowed() ? __real_realloc(p, n) : NULL;
-}
-
-int __wrap_posix_memalign(void **p, size_t align, size_t n)
-{
-    return allowed() ? __real_posix_memalign(p, align, n) : 12;
-}
+#include "support/oom.h"
 
 static const int32_t ids[] = {1, 2, 3, 4, 5};
 

@@ -340,6 +340,13 @@ static void test_ablate(void **state)
         assert_int_equal(p[i] == 0, i == 2);
     weir_run_free(r);
     kit_tap_free(&t);
+    weir_err err = {0};
+    r = kit_run(model, ROWS, 0, NULL, 1);
+    attach_ok(r, "ablate", "L1N3[99]");
+    kit_forward(r, ids, ROWS, -1, 0);
+    assert_int_equal(weir_run_finish(r, NULL, &err), WEIR_E_HOOK);
+    assert_non_null(strstr(err.msg, "L1N3[99] changed nothing"));
+    weir_run_free(r);
     refused("ablate", NULL, "needs a selector");
     refused("ablate", "post=mean:stats.h5", "mean:FILE is not supported yet");
     refused("ablate", "post=one", "must be zero");

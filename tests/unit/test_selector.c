@@ -260,6 +260,7 @@ static void test_unknown_names(void **state)
     refused("resid_pst", "the nearest is \"resid_post\"");
     refused("hook_embedd", "the nearest is \"hook_embed\"");
     refused("blocks.2.attn.hook_rot_q", "no hook point");
+    refused("blocks.{0-3}.hook_resid_pre", "\"blocks.{0_3}.hook_resid_pre\" names no layer: braces hold a list");
     refused("up", "no hook point");
     refused("gate", "no hook point");
     refused("blocks.8.hook_resid_pre", "layer 8 does not exist: the model has 8 layers, 0 to 7");
@@ -268,7 +269,7 @@ static void test_unknown_names(void **state)
     refused("L999999999999999999999N1", "no hook point");
     says(brook, NULL, "8", NULL, "layer 8 does not exist: the model has 8 layers, 0 to 7");
     says(brook, NULL, "6-9", "post", "layer 9 does not exist");
-    says(brook, "blocks.2.hook_mlp_out", "6", NULL, "in the chosen layers");
+    says(brook, "blocks.2.hook_mlp_out", "6", NULL, "lies in none of the chosen layers");
 }
 
 static void test_bad_texts(void **state)
