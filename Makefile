@@ -189,7 +189,7 @@ check-asan:
 check-ubsan:
 	$(MAKE) SAN=undefined OPT='-O1 -g' tests build/san-undefined/bin/weir
 	tests/run --build build/san-undefined --bin build/san-undefined/bin --c-only
-check-tsan: export TSAN_OPTIONS = ignore_noninstrumented_modules=1
+check-tsan: export TSAN_OPTIONS = ignore_noninstrumented_modules=1:die_after_fork=0
 check-tsan:
 	$(MAKE) SAN=thread CC=clang OPT='-O1 -g' tests build/san-thread/bin/weir
 	tests/run --build build/san-thread --bin build/san-thread/bin --c-only
