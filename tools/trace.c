@@ -185,7 +185,8 @@ static int open_selector(trace *t)
         return weir_cli_error(t->cli, "out of memory");
     const char *layers = t->layers || t->hooks || t->sites ? t->layers : "all";
     /* A list shows every point of the layers, a dump takes their usual ones. */
-    const char *hooks = t->hooks || t->sites || !a->list_hooks ? t->hooks : t->layers ? "blocks.{*,*scores,*pattern,*result}" : "{*,*scores,*pattern,*result}";
+    const char *every = t->layers ? "blocks.{*,*scores,*pattern,*result}" : "{*,*scores,*pattern,*result}";
+    const char *hooks = t->hooks || t->sites || !a->list_hooks ? t->hooks : every;
     if (weir_selector_build(&t->sel, t->model, hooks, layers, t->sites, &err) != WEIR_OK)
         return weir_cli_bad_argument(t->cli, t->hooks ? "--hooks" : t->sites ? "--site" : "--layer", &err);
     if (weir_selector_has_positions(t->sel))

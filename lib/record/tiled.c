@@ -93,7 +93,8 @@ static hid_t creation_list(const weir_tiled *t, const weir_tile_writer *w)
     const weir_tiled_spec *s = &t->spec;
     hsize_t chunk[3] = {(hsize_t)s->tile_rows, (hsize_t)(s->rank == 3 ? 1 : s->tile_cols), (hsize_t)s->tile_cols};
     hid_t p = H5Pcreate(H5P_DATASET_CREATE);
-    bool good = p >= 0 && H5Pset_obj_track_times(p, false) >= 0 && H5Pset_chunk(p, s->rank, chunk) >= 0 && H5Pset_fill_value(p, weir_elem_type(s->elem), t->fill) >= 0;
+    bool good = p >= 0 && H5Pset_obj_track_times(p, false) >= 0 && H5Pset_chunk(p, s->rank, chunk) >= 0 &&
+                H5Pset_fill_value(p, weir_elem_type(s->elem), t->fill) >= 0;
     if (good && s->filtered && w->level > 0)
         good = H5Pset_shuffle(p) >= 0 && H5Pset_deflate(p, (unsigned)w->level) >= 0;
     if (!good && p >= 0) {

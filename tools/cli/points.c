@@ -2,16 +2,10 @@
 
 #include <string.h>
 
-/* Scores and pattern have a row for each key, whose number only a run knows: S. */
-static bool counts_keys(const weir_point *p)
-{
-    return p->site == WEIR_SITE_SCORES || p->site == WEIR_SITE_PATTERN;
-}
-
 static void print_row(const weir_point *p, int wide, FILE *out)
 {
     char shape[64];
-    if (counts_keys(p))
+    if (p->keyed) /* one column a key, whose number only a run knows: S */
         snprintf(shape, sizeof shape, "[T, %lld, S]", (long long)p->heads);
     else if (p->rank == 3)
         snprintf(shape, sizeof shape, "[T, %lld, %lld]", (long long)p->heads, (long long)p->size);
@@ -34,7 +28,7 @@ static void write_point(weir_jsonw *w, const weir_point *p)
     weir_jsonw_null(w);
     if (p->rank == 3)
         weir_jsonw_int(w, p->heads);
-    counts_keys(p) ? weir_jsonw_null(w) : weir_jsonw_int(w, p->size);
+    p->keyed ? weir_jsonw_null(w) : weir_jsonw_int(w, p->size);
     weir_jsonw_end(w);
     weir_jsonw_key(w, "read_only");
     weir_jsonw_bool(w, p->read_only);
