@@ -75,7 +75,7 @@ weir_status weir_act_create(weir_act *a, hid_t group, const weir_point *p, const
     a->rows.id = -1;
     a->site = p->site;
     a->layer = p->layer;
-    a->keyed = p->site == WEIR_SITE_SCORES || p->site == WEIR_SITE_PATTERN;
+    a->keyed = p->keyed;
     a->heads = p->heads;
     a->size = a->keyed ? ctx : p->size;
     a->point_size = p->size;
