@@ -76,7 +76,7 @@ static weir_status on_value(void *self, const weir_value *v, weir_err *err)
     weir_selector_units(s->selector, v->point, &idx, &n);
     for (int64_t t = 0; t < v->rows->n; t++) {
         float *row = v->data + t * v->width;
-        if (!weir_selector_row_at(s->selector, v->point, v->rows->pos[t], v->rows->len[t]))
+        if (!weir_selector_row_at(s->selector, v->point, v->rows->doc_pos[t], v->rows->doc_len[t]))
             continue;
         s->rows++;
         if (n < 0)
@@ -103,6 +103,8 @@ static weir_status finish(void *self, FILE *out, weir_err *err)
 extern const weir_hook_class weir_hook_ablate;
 const weir_hook_class weir_hook_ablate = {
     .struct_size = sizeof(weir_hook_class),
+    .abi = WEIR_HOOK_ABI,
+    .flags = WEIR_HOOK_ANY_ORDER,
     .name = "ablate",
     .help = "set selected values to zero",
     .args = "SEL[,SEL...][=zero]",

@@ -85,7 +85,7 @@ static void summarise(const state *s, const weir_value *v, summary *m, int64_t *
     weir_selector_units(s->selector, v->point, &idx, &n);
     for (int64_t t = 0; t < v->rows->n; t++) {
         const float *row = v->data + t * v->width;
-        if (!v->rows->keep[t] || !weir_selector_row_at(s->selector, v->point, v->rows->pos[t], v->rows->len[t]))
+        if (!v->rows->keep[t] || !weir_selector_row_at(s->selector, v->point, v->rows->doc_pos[t], v->rows->doc_len[t]))
             continue;
         ++*rows;
         for (int64_t c = 0; n < 0 && c < v->width; c++)
@@ -148,6 +148,7 @@ static weir_status finish(void *self, FILE *out, weir_err *err)
 extern const weir_hook_class weir_hook_log;
 const weir_hook_class weir_hook_log = {
     .struct_size = sizeof(weir_hook_class),
+    .abi = WEIR_HOOK_ABI,
     .name = "log",
     .help = "a line for each point of each pass: shape, mean, sd, min, max, first values",
     .args = "[SEL,...]",

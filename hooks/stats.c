@@ -131,7 +131,7 @@ static weir_status on_value(void *self, const weir_value *v, weir_err *err)
     weir_selector_units(s->selector, v->point, &idx, &n);
     for (int64_t t = 0; t < v->rows->n; t++) {
         const float *row = v->data + t * v->width;
-        if (!v->rows->keep[t] || !weir_selector_row_at(s->selector, v->point, v->rows->pos[t], v->rows->len[t]))
+        if (!v->rows->keep[t] || !weir_selector_row_at(s->selector, v->point, v->rows->doc_pos[t], v->rows->doc_len[t]))
             continue;
         if (n < 0)
             add(m, row, v->width);
@@ -182,6 +182,8 @@ static weir_status finish(void *self, FILE *out, weir_err *err)
 extern const weir_hook_class weir_hook_stats;
 const weir_hook_class weir_hook_stats = {
     .struct_size = sizeof(weir_hook_class),
+    .abi = WEIR_HOOK_ABI,
+    .flags = WEIR_HOOK_ANY_ORDER,
     .name = "stats",
     .help = "count, mean, sd, min, max and share above zero over everything that was run",
     .args = "[SEL,...]",

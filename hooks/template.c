@@ -116,6 +116,8 @@ static weir_status finish(void *self, FILE *out, weir_err *err)
 extern const weir_hook_class weir_hook_template;
 const weir_hook_class weir_hook_template = {
     .struct_size = sizeof(weir_hook_class),
+    .abi = WEIR_HOOK_ABI,
+    .flags = WEIR_HOOK_ANY_ORDER,
     .name = "template",
     .help = "largest absolute value at each point; a file to copy",
     .args = "[SEL,...]",

@@ -1,22 +1,17 @@
 /* trace: run a model on text and record what flows at its hook points. */
-#include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/feed.h"
-#include "cli/input.h"
+#include "cli/logprob.h"
 #include "cli/points.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/say.h"
+#include "cli/session.h"
+#include "cli/signals.h"
 
 typedef struct trace_args {
-    weir_model_args model;
-    weir_text_args text;
-    weir_row_args rows;
-    weir_run_args run;
-    weir_out_args out;
+    weir_session_args session;
     weir_opt_list layers, hooks, sites, attach;
     const char *dump;
     int64_t compress;
@@ -52,13 +47,8 @@ static const weir_opt what_opts[] = {
 };
 static const weir_opt_group what_group = {"What to record", what_opts, sizeof what_opts / sizeof *what_opts};
 
-static const weir_opt_use options[] = {{&what_group, 0},
-                                       {&weir_opts_model, offsetof(trace_args, model)},
-                                       {&weir_opts_text, offsetof(trace_args, text)},
-                                       {&weir_opts_rows, offsetof(trace_args, rows)},
-                                       {&weir_opts_run, offsetof(trace_args, run)},
-                                       {&weir_opts_out, offsetof(trace_args, out)},
-                                       {NULL, 0}};
+static const weir_opt_use options[] = {
+    {&what_group, 0}, WEIR_SESSION_OPTIONS(offsetof(trace_args, session)), {NULL, 0}};
 
 static const weir_opt_rule rules[] = {{"list-hooks", WEIR_OPT_EXCLUDES, "dump"},
                                       {"list-hooks", WEIR_OPT_EXCLUDES, "hook"},
@@ -72,54 +62,18 @@ static const weir_opt_rule rules[] = {{"list-hooks", WEIR_OPT_EXCLUDES, "dump"},
 typedef struct trace {
     weir_cli *cli;
     const trace_args *a;
+    weir_session s;
     char *layers, *hooks, *sites; /* the lists, joined; NULL: not given */
     char *command_line, *interventions;
-    char brook[1100];
-    const char *model_path;
-    weir_model *model;
-    const weir_model_info *info;
     weir_selector *sel;
-    weir_tokenizer *tok;
-    weir_input in;
-    weir_feed *feed;
-    weir_run *run;
     weir_dump *dump;
-    int64_t ctx, stride;
-    bool bos;
-    int32_t *target;            /* --logprob, [batch] */
-    float *logprob;             /* after each row of a batch, [batch] */
-    float *kept_logprob, carry; /* of the kept rows, [batch]; of the first row of the next batch */
+    weir_logprobs logprob; /* --logprob */
     int64_t rows_run, rows_kept;
     double start;
     weir_dump_summary summary;
     char *hook_text; /* --json: what the attached hooks print at the end */
     size_t hook_text_size;
 } trace;
-
-/* Set by Ctrl-C, SIGTERM or a lost terminal: the run ends after the batch. A second signal kills as usual. */
-static volatile sig_atomic_t stopped;
-
-static void on_signal(int sig)
-{
-    stopped = sig;
-}
-
-static bool is_stopped(void *unused)
-{
-    (void)unused;
-    return stopped != 0;
-}
-
-/* One that is ignored (nohup, a script's background job) stays so. */
-static void catch_signals(void)
-{
-    static const int number[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction sa = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, before;
-    sigemptyset(&sa.sa_mask);
-    for (size_t i = 0; i < sizeof number / sizeof *number; i++)
-        if (sigaction(number[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(number[i], &sa, NULL);
-}
 
 /* --- opening */
 
@@ -159,24 +113,6 @@ static int check_arguments(const trace *t)
     return WEIR_EXIT_OK;
 }
 
-static int open_model(trace *t)
-{
-    weir_err err = {0};
-    weir_model_options o;
-    weir_model_options_init(&o);
-    o.log = weir_cli_log(t->cli);
-    o.threads = (int)t->a->run.threads;
-    t->model_path = weir_model_path(&t->a->model, t->brook, sizeof t->brook, &err);
-    if (!t->model_path || weir_model_open(&t->model, t->model_path, &o, &err) != WEIR_OK)
-        return weir_cli_fail(t->cli, &err);
-    t->info = weir_model_info_of(t->model);
-    t->ctx = t->a->rows.ctx ? t->a->rows.ctx : t->info->ctx;
-    if (t->ctx > t->info->ctx)
-        return weir_cli_usage(t->cli, "--ctx %lld is more than the model's context of %lld", (long long)t->ctx,
-                              (long long)t->info->ctx);
-    return WEIR_EXIT_OK;
-}
-
 static int open_selector(trace *t)
 {
     weir_err err = {0};
@@ -187,35 +123,10 @@ static int open_selector(trace *t)
     /* A list shows every point of the layers, a dump takes their usual ones. */
     const char *every = t->layers ? "blocks.{*,*scores,*pattern,*result}" : "{*,*scores,*pattern,*result}";
     const char *hooks = t->hooks || t->sites || !a->list_hooks ? t->hooks : every;
-    if (weir_selector_build(&t->sel, t->model, hooks, layers, t->sites, &err) != WEIR_OK)
+    if (weir_selector_build(&t->sel, t->s.model, hooks, layers, t->sites, &err) != WEIR_OK)
         return weir_cli_bad_argument(t->cli, t->hooks ? "--hooks" : t->sites ? "--site" : "--layer", &err);
     if (weir_selector_has_positions(t->sel))
         return weir_cli_usage(t->cli, "--hooks %s: a position in brackets; rows are chosen with --positions", t->hooks);
-    return WEIR_EXIT_OK;
-}
-
-static int open_text(trace *t)
-{
-    weir_err err = {0};
-    weir_log log = weir_cli_log(t->cli);
-    if (weir_tokenizer_open(&t->tok, t->model_path, &log, &err) != WEIR_OK) {
-        /* Ids can be run without one; their bytes, and a BOS, are then unknown. */
-        char why[1400];
-        if (!t->a->rows.ids || err.code == WEIR_E_NOMEM)
-            return weir_cli_fail(t->cli, &err);
-        weir_cli_note(t->cli, "the ids are run without a tokenizer: %s", weir_err_line(&err, why, sizeof why));
-        err = (weir_err){0};
-    }
-    if (weir_feed_bos(&t->a->rows, t->tok, &t->bos, &err) != WEIR_OK ||
-        weir_feed_stride(&t->a->rows, t->ctx, t->bos, &t->stride, &err) != WEIR_OK)
-        return weir_cli_bad_argument(t->cli, NULL, &err);
-    t->in.stop = is_stopped;
-    int code = weir_input_open(&t->in, t->cli, &t->a->text, t->a->rows.ids);
-    if (code != WEIR_EXIT_OK)
-        return code;
-    weir_feed_options o = {.rows = &t->a->rows, .ctx = t->ctx, .batch = t->a->run.batch, .vocab = t->info->V};
-    if (weir_feed_new(&t->feed, t->tok, t->in.docs, &o, &err) != WEIR_OK)
-        return weir_cli_bad_argument(t->cli, err.code == WEIR_E_ARG ? "--positions" : NULL, &err);
     return WEIR_EXIT_OK;
 }
 
@@ -236,7 +147,7 @@ static int attach(trace *t, const char *text)
         return weir_cli_usage(t->cli, "--hook %s: no built-in hook has this name%s%s%s", name,
                               near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     }
-    if (weir_run_hook(t->run, c, text[n] ? text + n + 1 : NULL, &err) != WEIR_OK) {
+    if (weir_run_hook(t->s.run, c, text[n] ? text + n + 1 : NULL, &err) != WEIR_OK) {
         char option[80];
         snprintf(option, sizeof option, "--hook %s", name);
         return weir_cli_bad_argument(t->cli, option, &err);
@@ -244,28 +155,14 @@ static int attach(trace *t, const char *text)
     return WEIR_EXIT_OK;
 }
 
-static int open_run(trace *t)
+static int attach_all(trace *t)
 {
-    weir_err err = {0};
-    weir_run_options o;
-    weir_run_options_init(&o);
-    o.threads = (int)t->a->run.threads;
-    o.kernel = weir_kernel_name(&t->a->run);
-    o.memory = t->a->run.memory;
-    o.max_rows = t->a->run.batch;
-    /* Room for keys and values is kept for the longest window that the text can have: a token of text takes no more
-     * than a few of its bytes into the vocabulary (a normaliser may write three for one). */
-    int64_t longest = t->in.bytes >= 0 && t->in.bytes < t->ctx / 3 ? 3 * t->in.bytes + 8 : t->ctx;
-    o.max_len = longest < t->ctx ? longest : t->ctx;
-    o.slots = o.max_len > o.max_rows;
-    if (weir_run_new(&t->run, t->model, &o, &err) != WEIR_OK)
-        return weir_cli_fail(t->cli, &err);
     bool only_writes = !t->a->dump;
     for (int i = 0; i < t->a->attach.n; i++) {
         int code = attach(t, t->a->attach.v[i]);
         if (code != WEIR_EXIT_OK)
             return code;
-        only_writes = only_writes && weir_run_hook_writes(t->run, i);
+        only_writes = only_writes && weir_run_hook_writes(t->s.run, i);
     }
     if (only_writes)
         weir_cli_note(t->cli, "values are changed, but nothing records or listens: add --dump FILE.h5, or a hook such as stats");
@@ -284,7 +181,7 @@ static char *list_interventions(const trace *t)
     weir_jsonw_init(&w, f);
     weir_jsonw_array(&w);
     for (int i = 0; i < t->a->attach.n; i++)
-        if (weir_run_hook_writes(t->run, i))
+        if (weir_run_hook_writes(t->s.run, i))
             weir_jsonw_cstr(&w, t->a->attach.v[i]);
     weir_jsonw_end(&w);
     return fclose(f) == 0 ? text : (free(text), NULL);
@@ -301,20 +198,20 @@ static int open_dump(trace *t)
         return weir_cli_error(t->cli, "out of memory");
     weir_dump_options_init(&o);
     o.compress = (int)t->a->compress;
-    o.threads = (int)t->a->run.threads;
+    o.threads = (int)t->a->session.run.threads;
     o.force = t->a->force;
     o.logprob = t->a->logprob;
-    o.ctx = t->ctx;
-    o.stride = t->stride;
-    o.bos = t->bos ? "yes" : "no";
+    o.ctx = t->s.ctx;
+    o.stride = t->s.stride;
+    o.bos = t->s.bos ? "yes" : "no";
     o.command_line = t->command_line;
-    o.kernel = weir_run_kernel(t->run);
-    o.run_threads = weir_run_threads(t->run);
+    o.kernel = weir_run_kernel(t->s.run);
+    o.run_threads = weir_run_threads(t->s.run);
     o.interventions = t->interventions;
     o.hash_full = t->a->hash_full;
-    if (weir_dump_create(&t->dump, t->a->dump, t->model, t->tok, &o, &err) != WEIR_OK ||
+    if (weir_dump_create(&t->dump, t->a->dump, t->s.model, t->s.tok, &o, &err) != WEIR_OK ||
         weir_dump_select(t->dump, t->sel, &err) != WEIR_OK ||
-        weir_run_hook_object(t->run, weir_hook_class_find("record"), t->dump, &err) != WEIR_OK)
+        weir_run_hook_object(t->s.run, weir_hook_class_find("record"), t->dump, &err) != WEIR_OK)
         return weir_cli_fail(t->cli, &err);
     return WEIR_EXIT_OK;
 }
@@ -322,64 +219,32 @@ static int open_dump(trace *t)
 static int prepare(trace *t)
 {
     weir_err err = {0};
-    size_t n = (size_t)t->a->run.batch;
-    if (t->a->logprob) {
-        t->target = calloc(n, sizeof *t->target);
-        t->logprob = calloc(n, sizeof *t->logprob);
-        t->kept_logprob = calloc(n, sizeof *t->kept_logprob);
-        if (!t->target || !t->logprob || !t->kept_logprob)
-            return weir_cli_error(t->cli, "out of memory");
-    }
-    weir_status s = weir_run_prepare(t->run, t->a->logprob ? WEIR_FINAL : 0, &err);
-    if (s == WEIR_E_NOMEM)
-        return weir_cli_error(t->cli, "%s (here: a smaller --batch or --ctx)", err.msg);
-    return s == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(t->cli, &err);
+    if (t->a->logprob && weir_logprobs_new(&t->logprob, t->a->session.run.batch, &err) != WEIR_OK)
+        return weir_cli_fail(t->cli, &err);
+    return weir_session_prepare(&t->s, t->a->logprob ? WEIR_FINAL : 0);
 }
 
 static int open_all(trace *t)
 {
     int code = check_arguments(t);
     if (code == WEIR_EXIT_OK)
-        code = open_model(t);
+        code = weir_session_model(&t->s);
     if (code == WEIR_EXIT_OK && (t->a->dump || t->a->list_hooks))
         code = open_selector(t);
     if (t->a->list_hooks || code != WEIR_EXIT_OK)
         return code;
-    code = open_text(t);
+    code = weir_session_text(&t->s);
     if (code == WEIR_EXIT_OK)
-        code = open_run(t);
-    catch_signals();
+        code = weir_session_run(&t->s);
+    if (code == WEIR_EXIT_OK)
+        code = attach_all(t);
+    weir_signals_catch();
     if (code == WEIR_EXIT_OK && t->a->dump)
         code = open_dump(t);
     return code == WEIR_EXIT_OK ? prepare(t) : code;
 }
 
 /* --- running */
-
-/* Log-probabilities of the kept rows. Row r's is known after row r - 1 of its window, which may lie in the batch
- * before. */
-static weir_status find_logprobs(trace *t, const weir_batch *b, weir_err *err)
-{
-    int64_t last = b->rows - 1;
-    for (int64_t r = 0; r < b->rows; r++)
-        t->target[r] = -1;
-    for (int64_t k = 0; k < b->kept.n; k++) {
-        int64_t r = b->kept_row[k];
-        if (r > 0)
-            t->target[r - 1] = b->target[r - 1];
-    }
-    t->target[last] = b->target[last];
-    WEIR_TRY(weir_run_logprobs(t->run, t->target, t->logprob, err));
-    for (int64_t k = 0; k < b->kept.n; k++) {
-        int64_t r = b->kept_row[k];
-        if (r == 0)
-            t->kept_logprob[k] = b->continues ? t->carry : NAN;
-        else
-            t->kept_logprob[k] = b->target[r - 1] >= 0 ? t->logprob[r - 1] : NAN;
-    }
-    t->carry = t->logprob[last];
-    return WEIR_OK;
-}
 
 /* Columns of rows [from, to). */
 static weir_status write_tokens(trace *t, const weir_batch *b, int64_t from, int64_t to, weir_err *err)
@@ -393,7 +258,7 @@ static weir_status write_tokens(trace *t, const weir_batch *b, int64_t from, int
                             .byte_off = k->byte_off + from,
                             .byte_len = k->byte_len + from,
                             .flags = k->flags + from,
-                            .logprob = t->kept_logprob ? t->kept_logprob + from : NULL};
+                            .logprob = t->logprob.kept ? t->logprob.kept + from : NULL};
     return part.n ? weir_dump_tokens(t->dump, &part, err) : WEIR_OK;
 }
 
@@ -413,16 +278,16 @@ static weir_status run_batch(trace *t, const weir_batch *b, weir_err *err)
 {
     weir_status s = WEIR_OK;
     if (b->restart)
-        weir_run_slot_reset(t->run, 0);
+        weir_run_slot_reset(t->s.run, 0);
     if (b->n_seq) {
-        s = weir_run_forward(t->run, b->seq, b->n_seq, t->a->logprob ? WEIR_FINAL : 0, err);
+        s = weir_run_forward(t->s.run, b->seq, b->n_seq, t->a->logprob ? WEIR_FINAL : 0, err);
         if (s == WEIR_STOP && t->dump)
             return weir_fail(err, WEIR_E_HOOK, "a hook stopped the run, so the last rows were not recorded whole: leave it out, "
                                                "or --dump");
         if (s != WEIR_OK)
             return s;
         if (t->a->logprob)
-            WEIR_TRY(find_logprobs(t, b, err));
+            WEIR_TRY(weir_logprobs_find(&t->logprob, t->s.run, b, err));
     }
     if (t->dump)
         WEIR_TRY(write_rows(t, b, err));
@@ -437,9 +302,9 @@ static weir_status run_batches(trace *t, weir_err *err)
     const weir_batch *b;
     weir_status s = WEIR_OK;
     weir_progress_start(&progress, t->cli);
-    while (!stopped && s == WEIR_OK && (s = weir_feed_next(t->feed, &b, err)) == WEIR_OK && b) {
+    while (!weir_signals_seen() && s == WEIR_OK && (s = weir_feed_next(t->s.feed, &b, err)) == WEIR_OK && b) {
         s = run_batch(t, b, err);
-        weir_progress_update(&progress, weir_feed_progress(t->feed), t->rows_run);
+        weir_progress_update(&progress, weir_feed_progress(t->s.feed), t->rows_run);
     }
     weir_progress_stop(&progress, t->cli);
     return s == WEIR_STOP ? WEIR_OK : s; /* a hook has seen enough */
@@ -449,10 +314,11 @@ static weir_status run_batches(trace *t, weir_err *err)
  * repaired command should not find them in its way. */
 static int give_up(trace *t, int code)
 {
+    int stopped = weir_signals_seen();
     bool keep = stopped && t->dump && t->rows_kept > 0;
     if (stopped)
         weir_cli_error(t->cli, keep ? "stopped by signal %d; the rows so far are in %s.part" : "stopped by signal %d",
-                       (int)stopped, keep ? t->a->dump : "");
+                       stopped, keep ? t->a->dump : "");
     weir_dump_abort(t->dump, keep);
     t->dump = NULL;
     return code == WEIR_EXIT_OK ? WEIR_EXIT_FAILED : code;
@@ -462,18 +328,18 @@ static int run_all(trace *t)
 {
     weir_err err = {0};
     weir_status s = run_batches(t, &err);
-    if (stopped)
+    if (weir_signals_seen())
         return WEIR_EXIT_FAILED;
     if (s != WEIR_OK)
         return weir_cli_fail(t->cli, &err);
-    if (weir_feed_counts_of(t->feed).docs == 0)
+    if (weir_feed_counts_of(t->s.feed).docs == 0)
         return weir_cli_error(t->cli, "the input holds no document");
     if (t->rows_kept == 0)
-        return weir_cli_error(t->cli, "--positions %s: no document has such a row", t->a->rows.positions);
-    FILE *out = t->a->out.json ? open_memstream(&t->hook_text, &t->hook_text_size) : stdout;
+        return weir_cli_error(t->cli, "--positions %s: no document has such a row", t->a->session.rows.positions);
+    FILE *out = t->a->session.out.json ? open_memstream(&t->hook_text, &t->hook_text_size) : stdout;
     if (!out)
         return weir_cli_error(t->cli, "out of memory");
-    s = weir_run_finish(t->run, out, &err);
+    s = weir_run_finish(t->s.run, out, &err);
     if (out != stdout)
         fclose(out);
     if (s == WEIR_OK && t->dump) {
@@ -487,10 +353,10 @@ static int run_all(trace *t)
 
 static void report(const trace *t)
 {
-    weir_report r = {.model = t->model,
-                     .run = t->run,
-                     .docs = t->in.docs,
-                     .counts = weir_feed_counts_of(t->feed),
+    weir_report r = {.model = t->s.model,
+                     .run = t->s.run,
+                     .docs = t->s.in.docs,
+                     .counts = weir_feed_counts_of(t->s.feed),
                      .rows = t->rows_kept,
                      .rows_run = t->rows_run,
                      .seconds = weir_now() - t->start,
@@ -498,37 +364,34 @@ static void report(const trace *t)
                      .summary = t->summary,
                      .hook_output = t->a->attach.n ? t->hook_text : NULL};
     weir_report_say(&r, t->cli);
-    if (t->a->out.json)
+    if (t->a->session.out.json)
         weir_report_json(&r, stdout);
 }
 
 static void close_all(trace *t)
 {
-    weir_run_free(t->run);
-    weir_feed_free(t->feed);
-    weir_input_close(&t->in);
-    weir_tokenizer_free(t->tok);
     weir_selector_free(t->sel);
-    weir_model_free(t->model);
-    void *const own[] = {t->layers, t->hooks,   t->sites,        t->command_line, t->interventions,
-                         t->target, t->logprob, t->kept_logprob, t->hook_text};
+    weir_session_close(&t->s);
+    weir_logprobs_free(&t->logprob);
+    void *const own[] = {t->layers, t->hooks, t->sites, t->command_line, t->interventions, t->hook_text};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);
 }
 
 static int run(weir_cli *cli, void *args)
 {
-    trace t = {.cli = cli, .a = args, .start = weir_now()};
-    cli->quiet = t.a->out.quiet;
+    const trace_args *a = args;
+    trace t = {.cli = cli, .a = a, .s = {.cli = cli, .a = &a->session}, .start = weir_now()};
+    cli->quiet = a->session.out.quiet;
     int code = open_all(&t);
-    if (code == WEIR_EXIT_OK && t.a->list_hooks) {
-        weir_points_print(t.model, t.sel, t.a->out.json, stdout);
+    if (code == WEIR_EXIT_OK && a->list_hooks) {
+        weir_points_print(t.s.model, t.sel, a->session.out.json, stdout);
     } else if (code == WEIR_EXIT_OK) {
         code = run_all(&t);
         if (code == WEIR_EXIT_OK)
             report(&t);
     }
-    if (t.dump || (stopped && code != WEIR_EXIT_OK))
+    if (t.dump || (weir_signals_seen() && code != WEIR_EXIT_OK))
         code = give_up(&t, code);
     close_all(&t);
     return code;

@@ -86,6 +86,8 @@ static void fill_rows(weir_run *r, const weir_seq *q, int64_t i, int64_t row0, i
         b->pos[row0 + t] = past + t;
         b->len[row0 + t] = past + q->n;
         b->tag[row0 + t] = q->tag;
+        b->doc_pos[row0 + t] = q->place ? q->place[t] : past + t;
+        b->doc_len[row0 + t] = q->total ? q->total : past + q->n;
         b->keep[row0 + t] = q->keep ? q->keep[t] != 0 : 1;
     }
 }
@@ -135,8 +137,15 @@ static weir_status lay_out(weir_run *r, const weir_seq *seqs, int64_t n_seq)
     }
     const weir_buffers *b = &r->b;
     r->n_seq = n_seq;
-    r->rows = (weir_rows){
-        .n = rows, .id = b->id, .seq = b->seq, .pos = b->pos, .keep = b->keep, .len = b->len, .tag = b->tag};
+    r->rows = (weir_rows){.n = rows,
+                          .id = b->id,
+                          .seq = b->seq,
+                          .pos = b->pos,
+                          .keep = b->keep,
+                          .len = b->len,
+                          .tag = b->tag,
+                          .doc_pos = b->doc_pos,
+                          .doc_len = b->doc_len};
     return WEIR_OK;
 }
 

@@ -87,6 +87,8 @@ static void layout_rows(weir_run *r, carver *c)
     b->pos = take(c, t, 1, sizeof *b->pos);
     b->len = take(c, t, 1, sizeof *b->len);
     b->tag = take(c, t, 1, sizeof *b->tag);
+    b->doc_pos = take(c, t, 1, sizeof *b->doc_pos);
+    b->doc_len = take(c, t, 1, sizeof *b->doc_len);
     b->keep = take(c, t, 1, sizeof *b->keep);
     b->span = take(c, t, 1, sizeof *b->span);
     b->slot = take(c, t, 1, sizeof *b->slot);

@@ -93,7 +93,7 @@ static weir_status check_class(const weir_hook_class *c, weir_err *err)
 {
     if (!c)
         return weir_fail(err, WEIR_E_HOOK, "a hook of no class: weir_hook_class_find does not know the name");
-    if (c->struct_size != sizeof *c)
+    if (c->struct_size != sizeof *c || c->abi != WEIR_HOOK_ABI)
         return weir_fail(err, WEIR_E_HOOK, "a hook class was built for another version of weir: compile it again");
     return WEIR_OK;
 }

@@ -35,7 +35,7 @@ typedef struct weir_buffers {
     void *gemm;
     /* the rows */
     int32_t *id, *seq;
-    int64_t *pos, *len, *tag;
+    int64_t *pos, *len, *tag, *doc_pos, *doc_len;
     uint8_t *keep;
     weir_attn_seq *span; /* [sequences of the pass] */
     int *slot;           /* [sequences of the pass] slot or -1 */

@@ -183,6 +183,7 @@ static inline weir_status kit_tap_finish(void *self, FILE *out, weir_err *err)
 
 static const weir_hook_class kit_tap_class = {
     .struct_size = sizeof(weir_hook_class),
+    .abi = WEIR_HOOK_ABI,
     .name = "tap",
     .wants = kit_tap_wants,
     .on_begin = kit_tap_begin,

@@ -151,6 +151,7 @@ static weir_status puppet_end(void *self, const weir_rows *rows, weir_err *err)
 }
 
 static const weir_hook_class puppet_class = {.struct_size = sizeof(weir_hook_class),
+                                             .abi = WEIR_HOOK_ABI,
                                              .name = "puppet",
                                              .wants = puppet_wants,
                                              .on_begin = puppet_begin,
@@ -213,7 +214,7 @@ static void test_stop(void **state)
 /* What a program may hand over by mistake: the class of a name that does not exist, one built for other headers. */
 static void test_no_class(void **state)
 {
-    static const weir_hook_class other = {.struct_size = sizeof other - sizeof(void *), .name = "other"};
+    static const weir_hook_class other = {.struct_size = sizeof other - sizeof(void *), .abi = WEIR_HOOK_ABI, .name = "other"};
     const weir_hook_class *cases[] = {NULL, &other};
     const char *says[] = {"of no class", "another version"};
     weir_run *r = kit_run(model, ROWS, 0, NULL, 1);
@@ -298,7 +299,7 @@ static void test_rows(void **state)
 {
     static const uint8_t keep[] = {0, 1};
     static const weir_hook_class c = {
-        .struct_size = sizeof c, .name = "watcher", .wants = watcher_wants, .on_value = watch, .on_end = watcher_end};
+        .struct_size = sizeof c, .abi = WEIR_HOOK_ABI, .name = "watcher", .wants = watcher_wants, .on_value = watch, .on_end = watcher_end};
     const weir_seq seq[] = {{.ids = ids, .n = 2, .slot = -1, .tag = 70},
                             {.ids = ids + 2, .n = 2, .slot = 0, .keep = keep, .tag = -8},
                             {.ids = ids + 4, .n = 1, .slot = -1, .tag = 9}};

@@ -36,7 +36,7 @@ static weir_status copy_value(void *self, const weir_value *v, weir_err *err)
 }
 
 static const weir_hook_class copy_class = {
-    .struct_size = sizeof(weir_hook_class), .name = "copy", .wants = copy_wants, .on_value = copy_value};
+    .struct_size = sizeof(weir_hook_class), .abi = WEIR_HOOK_ABI, .name = "copy", .wants = copy_wants, .on_value = copy_value};
 
 static bool exists(const char *path)
 {

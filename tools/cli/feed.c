@@ -38,7 +38,7 @@ struct weir_feed {
     int32_t *id, *target;
     uint8_t *keep;
     weir_batch_doc *doc;
-    int64_t *kept_row, *kept_doc, *kept_pos, *kept_ctx_pos, *kept_off, *kept_len;
+    int64_t *place, *kept_row, *kept_doc, *kept_pos, *kept_ctx_pos, *kept_off, *kept_len;
     int32_t *kept_id;
     uint8_t *kept_flags;
 };
@@ -74,6 +74,7 @@ static bool alloc_columns(weir_feed *f)
     f->id = calloc(n, sizeof *f->id);
     f->target = calloc(n, sizeof *f->target);
     f->keep = calloc(n, sizeof *f->keep);
+    f->place = calloc(n, sizeof *f->place);
     f->doc = calloc(n, sizeof *f->doc);
     f->kept_row = calloc(n, sizeof *f->kept_row);
     f->kept_doc = calloc(n, sizeof *f->kept_doc);
@@ -83,7 +84,7 @@ static bool alloc_columns(weir_feed *f)
     f->kept_len = calloc(n, sizeof *f->kept_len);
     f->kept_id = calloc(n, sizeof *f->kept_id);
     f->kept_flags = calloc(n, sizeof *f->kept_flags);
-    return f->seq && f->id && f->target && f->keep && f->doc && f->kept_row && f->kept_doc && f->kept_pos &&
+    return f->seq && f->id && f->target && f->keep && f->place && f->doc && f->kept_row && f->kept_doc && f->kept_pos &&
            f->kept_ctx_pos && f->kept_off && f->kept_len && f->kept_id && f->kept_flags;
 }
 
@@ -121,13 +122,20 @@ static void add_rows(weir_feed *f, int64_t from, int64_t to, int64_t end, int sl
     const feed_doc *d = &f->d;
     int64_t row = f->b.rows;
     f->seq[f->b.n_seq++] =
-        (weir_seq){.ids = f->id + row, .n = to - from, .slot = slot, .keep = f->keep + row, .tag = d->entry.doc.index};
+        (weir_seq){.ids = f->id + row,
+                   .n = to - from,
+                   .slot = slot,
+                   .keep = f->keep + row,
+                   .tag = d->entry.doc.index,
+                   .place = f->place + row,
+                   .total = d->len};
     for (int64_t w = from; w < to; w++, row++) {
         bool is_bos = w < d->bos;
         int64_t text = d->start + w - d->bos;
         int64_t doc_row = is_bos ? 0 : text + d->bos;
         f->id[row] = is_bos ? f->bos_id : d->t.id[text];
         f->keep[row] = doc_row >= d->done && d->keep[doc_row];
+        f->place[row] = is_bos && d->start > 0 ? -1 : doc_row;
         f->target[row] = w + 1 < end ? d->t.id[is_bos ? d->start : text + 1] : -1;
         if (f->keep[row])
             keep_row(f, row, doc_row, w);
@@ -400,7 +408,8 @@ void weir_feed_free(weir_feed *f)
     weir_positions_free(&f->positions);
     void *const own[] = {f->ids.id,       f->ids.byte_off, f->ids.byte_len, f->ids.flags, f->seq,       f->id,
                          f->target,       f->keep,         f->doc,          f->kept_row,  f->kept_doc,  f->kept_pos,
-                         f->kept_ctx_pos, f->kept_off,     f->kept_len,     f->kept_id,   f->kept_flags};
+                         f->kept_ctx_pos, f->kept_off,     f->kept_len,     f->kept_id,   f->kept_flags,
+                         f->place};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);
     free(f);

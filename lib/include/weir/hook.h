@@ -101,7 +101,7 @@ WEIR_API void weir_selector_free(weir_selector *s);
 WEIR_API bool weir_selector_matches(const weir_selector *s, const weir_point *p);
 WEIR_API int64_t weir_selector_count(const weir_selector *s);      /* points matched */
 WEIR_API bool weir_selector_has_positions(const weir_selector *s); /* a position in brackets */
-/* Is this row of p selected? pos of len, counted in the document or window as the caller chooses. */
+/* Is this row of p selected? pos of len: doc_pos and doc_len of weir_rows; pos -1 is met by `:` alone. */
 WEIR_API bool weir_selector_row_at(const weir_selector *s, const weir_point *p, int64_t pos, int64_t len);
 /* Elements of a row of p that are selected, ascending: *idx borrowed from s, *n their number; n = -1: all. Scores and
  * pattern: of a row [heads, ctx]; see weir_value_column. */
@@ -117,7 +117,11 @@ typedef struct weir_rows {
     const int64_t *pos;  /* [T] position in its window: what the position embedding and RoPE see */
     const uint8_t *keep; /* [T] 1: a row that the user asked for; 0: context only */
     const int64_t *len;  /* [T] tokens of the row's sequence so far, cached ones included */
-    const int64_t *tag;  /* [T] the caller's number for the sequence (weir_seq.tag) */
+    const int64_t *tag;  /* [T] the caller's number for the sequence (weir_seq.tag): tools say the document's */
+    const int64_t *doc_pos; /* [T] position in the document, whatever window it stands in; -1: none (a BOS that a later
+                               window repeats). What positions in brackets mean */
+    const int64_t *doc_len; /* [T] tokens of the document; where the caller does not know, those of the row's sequence so
+                               far (`len`) */
 } weir_rows;
 
 typedef struct weir_value {
@@ -141,15 +145,33 @@ static inline int64_t weir_value_column(const weir_value *v, int64_t idx)
 
 typedef enum weir_want { WEIR_NONE = 0, WEIR_READ = 1, WEIR_WRITE = 2 } weir_want;
 
+/* Changes whenever weir_hook_class, weir_value, weir_rows or weir_point change: hooks built apart from the library
+ * (shared objects) are refused when theirs differs. */
+enum { WEIR_HOOK_ABI = 2 };
+
+enum {
+    /* The hook treats each value by itself, so that values of one layer may come for all documents before those of the
+     * next (weir trace --order layer). Without it the hook is refused there by name. on_begin and on_end then stand
+     * around each layer's share of a batch. */
+    WEIR_HOOK_ANY_ORDER = 1
+};
+
+struct weir_dump; /* weir/record.h */
+
 /* A kind of hook. One const object in one file; see hooks/template.c. */
 typedef struct weir_hook_class {
     size_t struct_size; /* sizeof(weir_hook_class) */
+    unsigned abi;       /* WEIR_HOOK_ABI */
+    unsigned flags;     /* WEIR_HOOK_ANY_ORDER or 0 */
     const char *name;   /* "ablate" */
     const char *help;   /* one line */
     const char *args;   /* the grammar of its arguments, one line: "SEL[=zero]" */
     /* args: the text behind the colon of `--hook name:args`, or what a program passes; may be NULL. */
     weir_status (*create)(void **self, const weir_model *m, const char *args, weir_err *err);
     weir_want (*wants)(void *self, const weir_point *p);
+    /* Once, before the first pass, if the run records to a dump: the hook may declare datasets of its own in it
+     * (weir_dump_own_new). d outlives the hook's last call. May be NULL. */
+    weir_status (*on_dump)(void *self, struct weir_dump *d, weir_err *err);
     /* Before the first value of a pass. May be NULL. */
     weir_status (*on_begin)(void *self, const weir_rows *rows, weir_err *err);
     weir_status (*on_value)(void *self, const weir_value *v, weir_err *err);

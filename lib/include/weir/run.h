@@ -44,6 +44,8 @@ typedef struct weir_seq {
     int slot;
     const uint8_t *keep;
     int64_t tag;
+    const int64_t *place; /* [n] positions in the document (weir_rows.doc_pos), or NULL: as in the sequence */
+    int64_t total;        /* tokens of the document (weir_rows.doc_len); 0: those of the sequence so far */
 } weir_seq;
 
 enum {

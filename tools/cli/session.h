@@ -1,0 +1,60 @@
+/* cli/session.h: a model that runs over a text: what every such tool opens, in the order in which mistakes on the
+ * command line are best told: model, (the tool's own selectors), text, run.
+ *
+ *     weir_session s = {.cli = cli, .a = &args->session};
+ *     int code = weir_session_model(&s);
+ *     if (code == WEIR_EXIT_OK) code = weir_session_text(&s);
+ *     if (code == WEIR_EXIT_OK) code = weir_session_run(&s);
+ *     ... attach hooks to s.run, weir_run_prepare, weir_feed_next(s.feed, ...) ...
+ *     weir_session_close(&s);
+ */
+#ifndef WEIR_CLI_SESSION_H
+#define WEIR_CLI_SESSION_H
+
+#include "feed.h"
+#include "input.h"
+
+/* The values of the option groups that a session reads. */
+typedef struct weir_session_args {
+    weir_model_args model;
+    weir_text_args text;
+    weir_row_args rows;
+    weir_run_args run;
+    weir_out_args out;
+} weir_session_args;
+
+/* Those groups in a tool's list; `at`: offset of its weir_session_args. */
+#define WEIR_SESSION_OPTIONS(at)                                                                                        \
+    {&weir_opts_model, (at) + offsetof(weir_session_args, model)},                                                      \
+        {&weir_opts_text, (at) + offsetof(weir_session_args, text)},                                                    \
+        {&weir_opts_rows, (at) + offsetof(weir_session_args, rows)},                                                    \
+        {&weir_opts_run, (at) + offsetof(weir_session_args, run)},                                                      \
+    {                                                                                                                   \
+        &weir_opts_out, (at) + offsetof(weir_session_args, out)                                                         \
+    }
+
+typedef struct weir_session {
+    weir_cli *cli;
+    const weir_session_args *a;
+    char brook[1100]; /* backing store of model_path */
+    const char *model_path;
+    weir_model *model;
+    const weir_model_info *info;
+    weir_tokenizer *tok; /* NULL: the text is ids and the model has none */
+    weir_input in;
+    weir_feed *feed;
+    weir_run *run;
+    int64_t ctx, stride; /* of windows, as weir_feed_stride has it */
+    bool bos;            /* windows begin with BOS */
+} weir_session;
+
+/* Each returns an exit code; an error has been said. What was opened is closed by weir_session_close in every case. */
+int weir_session_model(weir_session *s);
+int weir_session_text(weir_session *s);
+/* The run has no hooks yet and is not prepared. */
+int weir_session_run(weir_session *s);
+/* Plans and allocates; hooks are attached by now. */
+int weir_session_prepare(weir_session *s, int flags);
+void weir_session_close(weir_session *s);
+
+#endif
