@@ -189,6 +189,7 @@ int weir_input_open(weir_input *in, const weir_cli *cli, const weir_text_args *t
     int code = choose(in, cli, text, &o);
     if (code != WEIR_EXIT_OK)
         return code;
+    in->text = o;
     in->bytes = plain_bytes(&o);
     return weir_docs_open(&in->docs, &o, &err) == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(cli, &err);
 }

@@ -10,6 +10,7 @@ typedef struct weir_input {
     char sentences[1200]; /* path of brook's sentences, when they are the text */
     const char *one_path; /* backing store of the paths */
     bool (*stop)(void *); /* set before opening, or NULL: as in weir_docs_options */
+    weir_docs_options text; /* what was opened; borrows from the command line and from this */
     int64_t bytes;        /* of all texts and plain files together; -1: unknown (a pipe, gzip) */
 } weir_input;
 

@@ -96,6 +96,10 @@ typedef struct weir_log {
 
 WEIR_API const char *weir_version(void);
 
+/* SHA-256 (FIPS 180-4) of bytes, or of a file's whole content, as 64 hex digits and NUL. */
+WEIR_API void weir_sha256_bytes(const void *p, size_t n, char hex[65]);
+WEIR_API WEIR_CHECKED weir_status weir_sha256_file(const char *path, char hex[65], weir_err *err);
+
 /* An output file that appears whole or not at all: written as PATH.part beside PATH, renamed by commit. */
 typedef struct weir_outfile weir_outfile;
 
