@@ -74,7 +74,7 @@ SOVER := 0
 VERSION := $(shell sed -n 's/^.define WEIR_VERSION "\(.*\)"/\1/p' lib/include/weir/base.h)
 LIBSO := $(BUILD)/libweir.so.$(SOVER)
 
-.PHONY: all help deps check check-asan check-ubsan check-tsan bench conformance install uninstall clean format lib tests
+.PHONY: all help deps check check-slow check-asan check-ubsan check-tsan fuzz bench conformance install uninstall clean format lib tests
 .SECONDARY:
 all: $(BIN)/weir $(LIBSO) links
 
@@ -84,7 +84,9 @@ help:
 ## make              build build/bin/weir and its links, build/release/libweir.a and .so
 ## make deps         install what is needed (Debian's packages, with apt-get)
 ## make check        all tests that need nothing beyond Debian's packages
+## make check-slow   200 runs that are killed while they record, repaired and resumed (make check: 20)
 ## make check-asan, check-ubsan, check-tsan   the C tests under sanitizers
+## make fuzz         FUZZ=json SECONDS=600: one of the fuzzers of tests/fuzz, with clang's libFuzzer
 ## make bench        measure; prints a table, writes build/bench.json
 ## make conformance  compare with Hugging Face and TransformerLens (needs the network once, for a private environment)
 ## make install      PREFIX (/usr/local), DESTDIR
@@ -99,9 +101,16 @@ lib: $(LIBA) $(LIBSO)
 $(BUILD)/lib/%.o: INC = -Ilib/include -Ilib
 $(BUILD)/lib/base/parallel.o: EXTRA = $(OMPFLAG)
 $(BUILD)/lib/record/%.o: EXTRA = $(HDF5_CFLAGS)
+$(BUILD)/lib/record/deflate_%.o $(BUILD)/lib/record/round%.o: OPT = -O3 -g
+$(BUILD)/lib/record/%_avx2.o: EXTRA = -mavx2 -mfma -mf16c
+$(BUILD)/lib/record/%_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512
 $(BUILD)/lib/kernels/%.o: OPT = -O3 -g
 $(BUILD)/lib/kernels/%_avx2.o: EXTRA = -mavx2 -mfma -mf16c
 $(BUILD)/lib/kernels/%_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512
+# All sanitizers of `make fuzz` at once take clang minutes over these unrolled products.
+ifneq ($(findstring fuzzer,$(SAN)),)
+$(BUILD)/lib/kernels/gemm_avx%.o: EXTRA += -fno-sanitize=undefined
+endif
 # Where an installation keeps its data is compiled in (a static library cannot ask where it lies).
 $(BUILD)/lib/model/brook.o: $(BUILD)/prefix
 $(BUILD)/prefix: FORCE
@@ -139,9 +148,11 @@ $(LIBSO): $(LIBOBJ)
 	$(call say,LINK,$@)$(CC) -shared -Wl,-soname,libweir.so.$(SOVER) -Wl,-z,defs $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
 
 # --- the program and its links
+# Hooks in shared objects call the library in the program: it has all of it, and exports the public functions.
+EXPORT := -Wl,--export-dynamic-symbol='weir_*'
 $(BIN)/weir: $(TOOLOBJ) $(LIBA)
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $(EXPORT) $(TOOLOBJ) -Wl,--whole-archive $(LIBA) -Wl,--no-whole-archive -o $@ $(LIBS)
 .PHONY: links
 links: $(BIN)/weir
 	@for t in $(BARE); do ln -sf weir $(BIN)/$$t; done
@@ -154,13 +165,18 @@ FUZZBIN := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/*.c)))
 APIBIN  := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/api/*.c)))
 BENCHBIN := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/bench/*.c)))
 $(BUILD)/tests/%.o: INC = -Ilib/include -Ilib -Itests
+$(BUILD)/tests/unit/test_record_%.o: EXTRA = $(HDF5_CFLAGS)
 $(BUILD)/tests/api/%.o: INC = -Ilib/include
+$(BUILD)/tests/bench/bench_record.o $(BUILD)/tests/oom/oom_record.o $(FUZZBIN:=.o): EXTRA = $(HDF5_CFLAGS)
+$(BUILD)/tests/unit/test_record_read%.o: EXTRA = $(HDF5_CFLAGS)
+$(BUILD)/tests/unit/test_hooks_load: LDFLAGS_ALL += $(EXPORT)
 $(BUILD)/tests/unit/% : $(BUILD)/tests/unit/%.o $(LIBA)
 	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) -lcmocka
 $(BUILD)/tests/kernels/% : $(BUILD)/tests/kernels/%.o $(LIBA)
 	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) -lcmocka
+OOMWRAP := $(foreach f,malloc calloc realloc posix_memalign free strndup,-Wl,--wrap=$(f))
 $(BUILD)/tests/oom/% : $(BUILD)/tests/oom/%.o $(LIBA)
-	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=posix_memalign $^ -o $@ $(LIBS) -lcmocka
+	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $(OOMWRAP) $^ -o $@ $(LIBS) -lcmocka
 $(BUILD)/tests/fuzz/% : $(BUILD)/tests/fuzz/%.o $(LIBA)
 	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
 $(BUILD)/tests/api/% : $(BUILD)/tests/api/%.o $(LIBA)
@@ -171,6 +187,11 @@ tests: $(TESTBIN) $(OOMBIN) $(FUZZBIN) $(APIBIN)
 
 check: all tests
 	tests/run --build $(BUILD) --bin $(BIN)
+
+check-slow: export WEIR_KILLS = 200
+check-slow: export WEIR_TIMEOUT = 7200
+check-slow: all tests
+	tests/run --build $(BUILD) --bin $(BIN) test_kill
 
 # Results are compared with ratios in one run; nothing here gates a commit.
 bench: all $(BENCHBIN) bench-nohooks
@@ -193,6 +214,18 @@ check-tsan: export TSAN_OPTIONS = ignore_noninstrumented_modules=1:die_after_for
 check-tsan:
 	$(MAKE) SAN=thread CC=clang OPT='-O1 -g' tests build/san-thread/bin/weir
 	tests/run --build build/san-thread --bin build/san-thread/bin --c-only
+
+# One fuzzer of tests/fuzz for SECONDS. What it finds new lies in build/fuzz/new/NAME, failing inputs in build/fuzz/found-NAME-*.
+# Without OpenMP: one thread, so that an input always takes the same path.
+FUZZ    ?= json
+SECONDS ?= 600
+fuzz: DICT = $(wildcard tests/fuzz/dict/fuzz_$(FUZZ))
+fuzz:
+	$(MAKE) BUILD=build/fuzz CC=clang OMP=0 SAN=fuzzer-no-link,address,undefined OPT='-O1 -g' \
+	    CFLAGS=-DWEIR_LIBFUZZER LDFLAGS=-fsanitize=fuzzer build/fuzz/tests/fuzz/fuzz_$(FUZZ)
+	@mkdir -p build/fuzz/new/$(FUZZ)
+	build/fuzz/tests/fuzz/fuzz_$(FUZZ) -max_total_time=$(SECONDS) -timeout=20 -max_len=16384 -rss_limit_mb=4096 -print_final_stats=1 \
+	    -artifact_prefix=build/fuzz/found-$(FUZZ)- $(DICT:%=-dict=%) $(FUZZFLAGS) build/fuzz/new/$(FUZZ) tests/fuzz/corpus/fuzz_$(FUZZ)
 
 # --- installation
 install: all

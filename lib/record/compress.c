@@ -1,214 +1,226 @@
-/* record/compress.c: see compress.h. libdeflate where it is there, else zlib. */
+/* record/compress.c: see compress.h. Which piece of a chunk becomes which kind of block; the zlib container. */
 #include "compress.h"
 
-#include <string.h>
-
-#ifdef WEIR_HAVE_LIBDEFLATE
-#include <libdeflate.h>
-#else
-#include <zlib.h>
-#endif
-
 #include "base/mem.h"
+#include "deflate.h"
+#include "kernels/kernels.h"
 
-/* --- shuffle */
+/* --- tables */
 
-/* One row of float-sized elements to four planes. The trip count is fixed, so that the compiler vectorises the loop. */
-static void split4_64(uint8_t *restrict p0, uint8_t *restrict p1, uint8_t *restrict p2, uint8_t *restrict p3,
-                      const uint8_t *restrict src)
+static const weir_deflate_kern *table_named(const char *name)
 {
-    uint32_t x[64];
-    memcpy(x, src, sizeof x);
-    for (int j = 0; j < 64; j++)
-        p0[j] = (uint8_t)x[j];
-    for (int j = 0; j < 64; j++)
-        p1[j] = (uint8_t)(x[j] >> 8);
-    for (int j = 0; j < 64; j++)
-        p2[j] = (uint8_t)(x[j] >> 16);
-    for (int j = 0; j < 64; j++)
-        p3[j] = (uint8_t)(x[j] >> 24);
+#if defined(__x86_64__)
+    static const weir_deflate_kern *const fast[] = {&weir_deflate_avx2, &weir_deflate_avx512};
+    for (int i = 0; i < 2; i++)
+        if (!strcmp(fast[i]->name, name))
+            return fast[i];
+#endif
+    (void)name;
+    return &weir_deflate_ref;
 }
 
-static bool little_endian(void)
+const weir_deflate_kern *weir_deflate_pick(void)
 {
-    const uint16_t one = 1;
-    uint8_t low;
-    memcpy(&low, &one, 1);
-    return low == 1;
+    const weir_kern *k;
+    return weir_kern_pick(&k, NULL, NULL) == WEIR_OK ? table_named(weir_kern_name(k)) : &weir_deflate_ref;
+}
+
+/* --- tiles */
+
+/* Rows that lie without gaps, in the source and in the tile, are one long row: columns of one element, mostly. */
+static weir_tile flat(const weir_tile *t)
+{
+    weir_tile f = *t;
+    if (t->cols == t->tile_cols && t->stride == t->cols * t->elem) {
+        f.cols = t->rows * t->cols;
+        f.tile_cols = t->tile_rows * t->tile_cols;
+        f.rows = f.tile_rows = 1;
+    }
+    return f;
+}
+
+/* Zero to the bytes of a plane (or of an unshuffled chunk, `elem` bytes each) that no row fills. */
+static void clear_rest(uint8_t *plane, const weir_tile *t, size_t elem)
+{
+    const size_t row = t->tile_cols * elem, used = t->cols * elem;
+    for (size_t r = 0; used < row && r < t->rows; r++)
+        memset(plane + r * row + used, 0, row - used);
+    memset(plane + t->rows * row, 0, (t->tile_rows - t->rows) * row);
 }
 
 void weir_tile_shuffle(uint8_t *dst, const weir_tile *t)
 {
-    size_t plane = t->tile_rows * t->tile_cols;
-    bool wide = t->elem == 4 && t->cols == 64 && t->tile_cols == 64 && little_endian();
-    if (t->rows < t->tile_rows || t->cols < t->tile_cols)
-        memset(dst, 0, plane * t->elem);
-    for (size_t r = 0; r < t->rows; r++) {
-        const uint8_t *src = t->src + r * t->stride;
-        uint8_t *row = dst + r * t->tile_cols;
-        if (wide) {
-            split4_64(row, row + plane, row + 2 * plane, row + 3 * plane, src);
-            continue;
-        }
-        for (size_t k = 0; k < t->elem; k++)
-            for (size_t j = 0; j < t->cols; j++)
-                row[k * plane + j] = src[j * t->elem + k];
+    const weir_deflate_kern *kern = weir_deflate_pick();
+    const weir_tile f = flat(t);
+    const size_t plane = t->tile_rows * t->tile_cols;
+    for (size_t k = 0; k < t->elem; k++)
+        clear_rest(dst + k * plane, &f, 1);
+    if (t->elem == 2) {
+        kern->shuffle2(dst, &f);
+    } else if (t->elem == 4) {
+        kern->shuffle4(dst, &f);
+    } else {
+        for (size_t r = 0; r < f.rows; r++)
+            for (size_t k = 0; k < t->elem; k++)
+                for (size_t j = 0; j < f.cols; j++)
+                    dst[k * plane + r * f.tile_cols + j] = f.src[r * f.stride + j * f.elem + k];
     }
 }
 
 void weir_tile_copy(uint8_t *dst, const weir_tile *t)
 {
-    if (t->rows < t->tile_rows || t->cols < t->tile_cols)
-        memset(dst, 0, t->tile_rows * t->tile_cols * t->elem);
+    clear_rest(dst, t, t->elem);
     for (size_t r = 0; r < t->rows; r++)
         memcpy(dst + r * t->tile_cols * t->elem, t->src + r * t->stride, t->cols * t->elem);
 }
 
-/* --- deflate: a raw stream (RFC 1951) and the checksum, from either library */
+/* --- the packer */
 
-#ifdef WEIR_HAVE_LIBDEFLATE
 struct weir_packer {
-    struct libdeflate_compressor *c;
+    int level;
+    weir_deflater deflater;
 };
-
-static bool deflater_open(weir_packer *p, int level)
-{
-    p->c = libdeflate_alloc_compressor(level);
-    return p->c != NULL;
-}
-
-static void deflater_close(weir_packer *p)
-{
-    libdeflate_free_compressor(p->c);
-}
-
-static size_t deflate_bound(size_t n)
-{
-    return libdeflate_deflate_compress_bound(NULL, n);
-}
-
-static size_t deflate_raw(weir_packer *p, const uint8_t *src, size_t n, uint8_t *out, size_t cap)
-{
-    return libdeflate_deflate_compress(p->c, src, n, out, cap);
-}
-
-static uint32_t checksum(const uint8_t *p, size_t n)
-{
-    return libdeflate_adler32(1, p, n);
-}
-#else
-struct weir_packer {
-    z_stream z;
-};
-
-static bool deflater_open(weir_packer *p, int level)
-{
-    /* Activations hold no repeats but runs of one byte: looking for more costs half of the time and some of the ratio. */
-    int strategy = level == 1 ? Z_RLE : Z_DEFAULT_STRATEGY;
-    return deflateInit2(&p->z, level, Z_DEFLATED, -15, 8, strategy) == Z_OK;
-}
-
-static void deflater_close(weir_packer *p)
-{
-    deflateEnd(&p->z);
-}
-
-static size_t deflate_bound(size_t n)
-{
-    return n + n / 1000 + 64; /* above zlib's own bound for these parameters */
-}
-
-static size_t deflate_raw(weir_packer *p, const uint8_t *src, size_t n, uint8_t *out, size_t cap)
-{
-    if (deflateReset(&p->z) != Z_OK)
-        return 0;
-    p->z.next_in = (Bytef *)(uintptr_t)src;
-    p->z.avail_in = (uInt)n;
-    p->z.next_out = out;
-    p->z.avail_out = (uInt)cap;
-    return deflate(&p->z, Z_FINISH) == Z_STREAM_END ? cap - p->z.avail_out : 0;
-}
-
-static uint32_t checksum(const uint8_t *p, size_t n)
-{
-    return (uint32_t)adler32(1, p, (uInt)n);
-}
-#endif
 
 weir_status weir_packer_new(weir_packer **out, int level, weir_err *err)
 {
+    const weir_kern *k;
+    WEIR_TRY(weir_kern_pick(&k, NULL, err));
     weir_packer *p = weir_calloc(1, sizeof *p);
-    if (!p || !deflater_open(p, level)) {
-        weir_free(p);
+    if (!p)
         return weir_nomem(err, "a compressor");
-    }
+    p->level = level;
+    p->deflater.kern = table_named(weir_kern_name(k));
     *out = p;
     return WEIR_OK;
 }
 
 void weir_packer_free(weir_packer *p)
 {
-    if (!p)
-        return;
-    deflater_close(p);
     weir_free(p);
 }
 
-enum { STORED_MAX = 65535, STORED_HEAD = 5, ZLIB_HEAD = 2, ZLIB_TAIL = 4 };
+enum { ZLIB_HEAD = 2, ZLIB_TAIL = 4, PLANES_MAX = 8, SHORT_PLANE = 512, SHORT_TAIL = 256, SPILL = 8 };
 
 size_t weir_packer_bound(size_t n)
 {
-    return ZLIB_HEAD + (n / STORED_MAX + 1) * STORED_HEAD + n + deflate_bound(n) - n + ZLIB_TAIL;
+    /* No block is longer than a stored one, which adds 42 bits at most. A piece is one block and a constant end, or one
+     * stored block and the byte that did not fit into it; planes and what is left behind the last one begin pieces. */
+    const size_t pieces = n / WEIR_PIECE + PLANES_MAX + 1, blocks = 2 * pieces + n / WEIR_STORED_MAX;
+    return ZLIB_HEAD + n + 6 * blocks + ZLIB_TAIL + SPILL;
 }
 
-/* Are these bytes so evenly spread that coding them would save less than 2 %? Judged from a sample by its collisions:
- * the sum of squared counts is n*n/256 for even bytes, and 1.1 times that at 7.86 bits a byte. */
-static bool incompressible(const uint8_t *p, size_t n)
+/* What waits, in the hope that the next piece goes on with it: noise, or one byte again and again. */
+typedef enum piece_kind { NOTHING, NOISE, CONSTANT } piece_kind;
+typedef struct pending {
+    piece_kind kind;
+    const uint8_t *p;
+    size_t n;
+} pending;
+
+static void put_pending(weir_deflater *d, pending *w, bool final)
 {
-    enum { SAMPLE = 8192 };
-    if (n < SAMPLE)
-        return false;
-    uint32_t count[256] = {0};
-    size_t step = n / SAMPLE | 1, taken = 0; /* odd: no stride of ours is */
-    for (size_t i = 0; i < n; i += step, taken++)
-        count[p[i]]++;
-    uint64_t squares = 0;
-    for (int b = 0; b < 256; b++)
-        squares += (uint64_t)count[b] * count[b];
-    return squares * 256 * 10 < (uint64_t)taken * taken * 11;
+    if (w->kind == NOISE)
+        weir_put_stored(d, w->p, w->n, final);
+    else if (w->kind == CONSTANT)
+        weir_put_constant(d, *w->p, w->n, final);
+    w->kind = NOTHING;
 }
 
-static uint8_t *put_stored(uint8_t *out, const uint8_t *src, size_t n)
+static void hold(weir_deflater *d, pending *w, piece_kind kind, const uint8_t *p, size_t n)
 {
-    while (n > 0) {
-        uint16_t len = (uint16_t)(n < STORED_MAX ? n : STORED_MAX), inv = (uint16_t)~len;
-        const uint8_t head[STORED_HEAD] = {0, (uint8_t)len, (uint8_t)(len >> 8), (uint8_t)inv, (uint8_t)(inv >> 8)};
-        memcpy(out, head, STORED_HEAD);
-        memcpy(out + STORED_HEAD, src, len);
-        out += STORED_HEAD + len;
-        src += len;
-        n -= len;
+    if (w->kind == kind && (kind == NOISE || *w->p == *p)) {
+        w->n += n;
+        return;
     }
-    return out;
+    put_pending(d, w, false);
+    *w = (pending){kind, p, n};
+}
+
+/* One piece of a plane, of which a constant end (the rows that a tile lacks) is coded apart. */
+static void put_piece(weir_deflater *d, pending *w, const uint8_t *p, size_t n, bool final)
+{
+    size_t tail = weir_tail(p, n);
+    tail = tail == n || tail >= SHORT_TAIL ? tail : 0;
+    const size_t body = n - tail;
+    if (body > 0 && !d->look_for_rows && weir_is_noise(p, body)) {
+        hold(d, w, NOISE, p, body);
+    } else if (body > 0) {
+        put_pending(d, w, false);
+        weir_put_fast(d, p, body, final && tail == 0);
+    }
+    if (tail > 0)
+        hold(d, w, CONSTANT, p + body, tail);
+}
+
+/* The next piece from `at` on, within its plane. */
+static size_t piece_bytes(size_t at, size_t n, size_t plane)
+{
+    const size_t left = n - at, to_end = plane - at % plane;
+    const size_t k = to_end < WEIR_PIECE ? to_end : WEIR_PIECE;
+    return k < left ? k : left;
+}
+
+/* A row that stands in the chunk twice does so in every plane: a look at the first that is no constant is enough. */
+static bool rows_repeat(weir_deflater *d, const uint8_t *src, size_t n, size_t plane)
+{
+    for (size_t at = 0; at < n; at += plane) {
+        const size_t k = piece_bytes(at, n, plane), body = k - weir_tail(src + at, k);
+        if (body > 0)
+            return weir_has_rows(d, src + at, body);
+    }
+    return false;
+}
+
+static void put_fast(weir_deflater *d, const uint8_t *src, size_t n, size_t elem)
+{
+    const size_t plane = n / elem < SHORT_PLANE ? n : n / elem;
+    pending w = {NOTHING, NULL, 0};
+    d->look_for_rows = rows_repeat(d, src, n, plane);
+    for (size_t at = 0, k; at < n; at += k) {
+        k = piece_bytes(at, n, plane);
+        put_piece(d, &w, src + at, k, at + k == n);
+    }
+    put_pending(d, &w, true);
+}
+
+/* A small chunk is one piece: the halves of halves of 2, 4 or 8 planes are planes. */
+static void put_fine(weir_deflater *d, const uint8_t *src, size_t n, size_t elem, int level)
+{
+    const size_t plane = n <= WEIR_PIECE || n / elem == 0 ? n : n / elem, least = WEIR_PIECE >> (level - 2);
+    for (size_t at = 0, k; at < n; at += k) {
+        k = piece_bytes(at, n, plane);
+        weir_put_fine(d, src + at, k, least, at + k == n);
+    }
+}
+
+/* The blocks of level 1 or of a higher one; returns the end. */
+static uint8_t *put_blocks(weir_deflater *d, const uint8_t *src, size_t n, size_t elem, int level, uint8_t *out)
+{
+    d->out = (weir_bits){out, 0, 0};
+    if (n == 0)
+        weir_put_end(d);
+    else if (level == 1)
+        put_fast(d, src, n, elem);
+    else
+        put_fine(d, src, n, elem, level);
+    return d->out.p + (d->out.n > 0);
 }
 
 size_t weir_packer_pack(weir_packer *p, const uint8_t *src, size_t n, size_t elem, uint8_t *out, size_t cap)
 {
+    weir_deflater *d = &p->deflater;
     if (cap < weir_packer_bound(n))
         return 0;
-    size_t plane = n / elem, stored = 0;
-    while (elem > 1 && stored + plane < n && incompressible(src + stored, plane))
-        stored += plane;
-    uint8_t *o = out;
-    *o++ = 0x78;
-    *o++ = 0x01;
-    /* Stored blocks end at a byte, so the stream of the rest can follow as it is. */
-    o = put_stored(o, src, stored);
-    size_t used = deflate_raw(p, src + stored, n - stored, o, cap - (size_t)(o - out) - ZLIB_TAIL);
-    if (used == 0)
-        return 0;
-    o += used;
-    uint32_t sum = checksum(src, n);
+    out[0] = 0x78; /* deflate with a window of 32 KiB; the two bytes are a multiple of 31 */
+    out[1] = 0x01;
+    uint8_t *o = put_blocks(d, src, n, elem, 1, out + ZLIB_HEAD);
+    if (p->level > 1) {
+        uint8_t *const fast = o;
+        o = put_blocks(d, src, n, elem, p->level, out + ZLIB_HEAD);
+        if (o > fast)
+            o = put_blocks(d, src, n, elem, 1, out + ZLIB_HEAD);
+    }
+    const uint32_t sum = d->kern->adler(src, n);
     for (int shift = 24; shift >= 0; shift -= 8)
         *o++ = (uint8_t)(sum >> shift);
     return (size_t)(o - out);

@@ -1,7 +1,8 @@
 /* record/compress.h: one chunk of a dataset, packed as the stock shuffle and deflate filters of HDF5 would have it.
  *
- * This is the one place to swap for another compressor: tiled.c calls weir_packer_pack for every chunk, from several
- * threads, each with a packer of its own.
+ * tiled.c calls weir_packer_pack for every chunk, from several threads, each with a packer of its own. The encoder is
+ * our own and knows what the planes of activations look like (README.md, "The compressor"); what it writes is an
+ * ordinary zlib stream.
  */
 #ifndef WEIR_COMPRESS_H
 #define WEIR_COMPRESS_H
@@ -20,14 +21,17 @@ void weir_tile_shuffle(uint8_t *dst, const weir_tile *t);
 /* The same chunk unshuffled. */
 void weir_tile_copy(uint8_t *dst, const weir_tile *t);
 
+/* About 240 KB, for one thread at a time. */
 typedef struct weir_packer weir_packer;
-WEIR_CHECKED weir_status weir_packer_new(weir_packer **out, int level, weir_err *err); /* level 1..9 */
+/* Level 1 to 9: 1 is made for speed, the others look for the smallest blocks and are never longer. The instructions are
+ * those of the kernel table in use: fails where WEIR_KERNEL does. */
+WEIR_CHECKED weir_status weir_packer_new(weir_packer **out, int level, weir_err *err);
 void weir_packer_free(weir_packer *p);
-/* Bytes that pack may need for n. */
+/* Bytes that pack may need for n, at every level and for 1 to 8 planes. */
 size_t weir_packer_bound(size_t n);
-/* src: n shuffled bytes, elem planes. Writes one zlib stream (RFC 1950) and returns its length; 0: failed. The stream
- * depends on src, the level and the deflate library alone. Leading planes that no entropy coder can shorten (the low
- * mantissa bytes of floats) become stored blocks, the rest is deflated. */
+/* src: n shuffled bytes, elem (1 to 8) planes. Writes one zlib stream (RFC 1950) and returns its length, at most
+ * weir_packer_bound(n); 0: cap is below that. The stream depends on src, n, elem and the level alone: not on the
+ * processor, nor on what the packer did before. */
 size_t weir_packer_pack(weir_packer *p, const uint8_t *src, size_t n, size_t elem, uint8_t *out, size_t cap);
 
 #endif
