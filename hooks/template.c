@@ -1,15 +1,17 @@
 /* template: the largest absolute value at each point. Copy this file to write a hook of your own:
  *
  *   1. cp hooks/template.c hooks/mine.c, and replace `template` by `mine` in the names below. The object at the end
- * must be called weir_hook_mine (hyphens as underscores): the Makefile finds it by the name of the file. No list has to
- * be edited.
+ *      must be called weir_hook_mine, after the file (hyphens as underscores): that is how it is found.
  *   2. Change `wants`: where do you want to be called, and do you only read or also write?
  *   3. Change `on_value`: what do you do with the tensor?
- *   4. make. Then: weir trace --hook mine:ARGS ..., or weir_run_hook(run, weir_hook_class_find("mine"), "ARGS", &err).
+ *   4. As a shared object:  cc -shared -fPIC -I lib/include hooks/mine.c -o mine.so
+ *                           weir trace --hook ./mine.so:ARGS ...      or weir_hook_class_load in a program
+ *      or as a part of weir: make
+ *                           weir trace --hook mine:ARGS ...           or weir_hook_class_find("mine")
  *
  * Only <weir/...> headers are in reach here, as for any program outside. hooks/README.md lists the points and their
- * shapes. Rules: no global state, no printing, no exit; everything that a hook keeps is in `self`. A hook is used by
- * one thread at a time.
+ * shapes, and tells what else a hook can do: write, keep datasets of its own, stop the run. Rules: no global state, no
+ * printing, no exit; everything that a hook keeps is in `self`. A hook is used by one thread at a time.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -76,8 +78,7 @@ static weir_want wants(void *self, const weir_point *p)
 
 /* Called in every pass for every point that the hook wants: v->data is [T, v->width], T = v->rows->n. Sequences of a
  * batch are packed one after the other; v->rows tells each row's token, sequence and position. The tensor is valid
- * during this call only: copy what you keep. Return WEIR_OK, WEIR_STOP (end this pass, no error), or what weir_fail
- * returns. */
+ * during this call only: copy what you keep. Return WEIR_OK or what weir_fail returns. */
 static weir_status on_value(void *self, const weir_value *v, weir_err *err)
 {
     state *s = self;
@@ -111,8 +112,9 @@ static weir_status finish(void *self, FILE *out, weir_err *err)
     return ferror(out) ? weir_fail(err, WEIR_E_IO, "hook template: the results could not be written") : WEIR_OK;
 }
 
-/* The only name that leaves this file. on_begin and on_end, which are called at the beginning and end of every pass,
- * are left out. */
+/* The only name that leaves this file. What may be left out is: on_dump, on_begin and on_end (called at the beginning
+ * and end of every pass), changed. WEIR_HOOK_ANY_ORDER: this hook does not mind whether it gets all points of a text
+ * before the next text, or all texts at one point before the next point. */
 extern const weir_hook_class weir_hook_template;
 const weir_hook_class weir_hook_template = {
     .struct_size = sizeof(weir_hook_class),
