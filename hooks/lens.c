@@ -308,8 +308,9 @@ static weir_status finish(void *self, FILE *out, weir_err *err)
     if (!out || s->dump)
         return WEIR_OK;
     /* The text of the tokens is a courtesy: a model without a tokenizer has its ids printed. */
-    if (weir_tokenizer_open(&tok, weir_model_info_of(s->model)->path, NULL, NULL))
-        tok = NULL;
+    weir_err none = {0};
+    if (weir_tokenizer_open(&tok, weir_model_info_of(s->model)->path, NULL, &none) == WEIR_E_NOMEM)
+        return weir_fail(err, WEIR_E_NOMEM, "%s", none.msg);
     fprintf(out, "hook\tdocument\tposition\ttoken\trank\tprediction\tlogprob\ttext\n");
     for (int64_t i = 0; i < s->n; i++)
         if (s->of[i])

@@ -21,8 +21,9 @@ static weir_status open_dump(weir_dump **out, const weir_model *m, const char *p
     o.from_passes = true;
     o.interventions = "null"; /* which other hooks the run has cannot be seen from here */
     /* Text without the model is a courtesy here: a model without a tokenizer is recorded with an empty vocabulary. */
-    if (weir_tokenizer_open(&tok, weir_model_info_of(m)->path, NULL, NULL))
-        tok = NULL;
+    weir_err none = {0};
+    if (weir_tokenizer_open(&tok, weir_model_info_of(m)->path, NULL, &none) == WEIR_E_NOMEM)
+        return weir_fail(err, WEIR_E_NOMEM, "%s", none.msg);
     weir_status st = weir_dump_create(out, path, m, tok, &o, err);
     weir_tokenizer_free(tok);
     return st;

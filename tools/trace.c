@@ -2,6 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/by_layer.h"
+#include "cli/finished.h"
+#include "cli/identity.h"
 #include "cli/logprob.h"
 #include "cli/points.h"
 #include "cli/progress.h"
@@ -12,10 +15,11 @@
 
 typedef struct trace_args {
     weir_session_args session;
-    weir_opt_list layers, hooks, sites, attach;
+    weir_opt_list layers, hooks, sites;
     const char *dump;
     int64_t compress;
-    bool list_hooks, logprob, force, hash_full;
+    int mantissa, dtype, order;
+    bool list_hooks, logprob, force, resume, hash_full;
 } trace_args;
 
 static const weir_opt what_opts[] = {
@@ -37,13 +41,24 @@ static const weir_opt what_opts[] = {
     {"logprob", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
      "also record the log-probability of each token given those before it", offsetof(trace_args, logprob)},
     {"compress", 0, NULL, WEIR_OPT_INT, "LEVEL", 0, 9, "1", "deflate level; 0: none", offsetof(trace_args, compress)},
+    {"mantissa", 0, NULL, WEIR_OPT_CHOICE, "all|7|10", 0, 0, "all",
+     "bits of the mantissa that are kept, rounded to nearest even: 7 (bfloat16's precision) makes a dump about a third of "
+     "its size, 10 (float16's) less than a half. The values stay float32",
+     offsetof(trace_args, mantissa)},
+    {"dtype", 0, NULL, WEIR_OPT_CHOICE, "f32|f16", 0, 0, "f32",
+     "type of the recorded values; f16 rounds to nearest even, and what is beyond 65504 becomes infinite",
+     offsetof(trace_args, dtype)},
+    {"resume", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
+     "go on with what an interrupted run left in FILE.h5.part; without it, begin", offsetof(trace_args, resume)},
+    {"order", 0, NULL, WEIR_OPT_CHOICE, "batch|layer", 0, 0, "batch",
+     "layer: all documents go through one layer before the next, so that a model larger than --memory is read once and not "
+     "for every batch; the stream between layers takes twice 4 bytes a token and unit of the model's width on the dump's "
+     "disk. The values are the same",
+     offsetof(trace_args, order)},
     {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "replace what an interrupted run left in FILE.h5.part",
      offsetof(trace_args, force)},
     {"hash-full", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
      "fingerprint all bytes of the model, not only the ends of its tensors", offsetof(trace_args, hash_full)},
-    {"hook", 0, NULL, WEIR_OPT_LIST, "NAME[:ARGS]", 0, 0, NULL,
-     "attach a built-in hook (below); hooks act in the order given, and the recording sees what they wrote",
-     offsetof(trace_args, attach)},
 };
 static const weir_opt_group what_group = {"What to record", what_opts, sizeof what_opts / sizeof *what_opts};
 
@@ -52,10 +67,22 @@ static const weir_opt_use options[] = {
 
 static const weir_opt_rule rules[] = {{"list-hooks", WEIR_OPT_EXCLUDES, "dump"},
                                       {"list-hooks", WEIR_OPT_EXCLUDES, "hook"},
+                                      {"list-hooks", WEIR_OPT_EXCLUDES, "ablate"},
+                                      {"list-hooks", WEIR_OPT_EXCLUDES, "scale"},
+                                      {"list-hooks", WEIR_OPT_EXCLUDES, "add"},
+                                      {"list-hooks", WEIR_OPT_EXCLUDES, "set"},
+                                      {"list-hooks", WEIR_OPT_EXCLUDES, "patch"},
+                                      {"list-hooks", WEIR_OPT_EXCLUDES, "project-out"},
                                       {"logprob", WEIR_OPT_NEEDS, "dump"},
                                       {"compress", WEIR_OPT_NEEDS, "dump"},
+                                      {"mantissa", WEIR_OPT_NEEDS, "dump"},
+                                      {"dtype", WEIR_OPT_NEEDS, "dump"},
                                       {"force", WEIR_OPT_NEEDS, "dump"},
+                                      {"resume", WEIR_OPT_NEEDS, "dump"},
+                                      {"resume", WEIR_OPT_EXCLUDES, "force"},
+                                      {"mantissa", WEIR_OPT_EXCLUDES, "dtype"},
                                       {"hash-full", WEIR_OPT_NEEDS, "dump"},
+                                      {"shard", WEIR_OPT_EXCLUDES, "max-tokens"}, /* which counts over all shards */
                                       {NULL, WEIR_OPT_NEEDS, NULL}};
 
 /* One run of the tool and all that it owns. */
@@ -64,11 +91,16 @@ typedef struct trace {
     const trace_args *a;
     weir_session s;
     char *layers, *hooks, *sites; /* the lists, joined; NULL: not given */
-    char *command_line, *interventions;
+    char *command_line, *interventions, *identity;
     weir_selector *sel;
     weir_dump *dump;
     weir_logprobs logprob; /* --logprob */
-    int64_t rows_run, rows_kept;
+    weir_by_layer by_layer; /* --order layer */
+    bool keep;              /* what is recorded is worth keeping, whatever went wrong */
+    bool enough;            /* a hook has seen enough */
+    bool finished;          /* --resume: an earlier run had come to the end */
+    int64_t rows_run, rows_kept; /* of this run */
+    int64_t rows_done;           /* --resume: those that were there */
     double start;
     weir_dump_summary summary;
     char *hook_text; /* --json: what the attached hooks print at the end */
@@ -101,6 +133,9 @@ static int check_arguments(const trace *t)
         return t->cli->n_operands ? weir_cli_usage(t->cli, "--list-hooks runs nothing, but the text \"%s\" was given",
                                                    t->cli->operand[0])
                                   : WEIR_EXIT_OK;
+    for (int i = 0; a->order && i < a->session.attach.hook.n; i++)
+        if (strcspn(a->session.attach.hook.v[i], ":") == 6 && strncmp(a->session.attach.hook.v[i], "record", 6) == 0)
+            return weir_cli_usage(t->cli, "--hook record has to see whole passes: use --dump, or --order batch");
     if (a->dump && strcmp(a->dump, "-") == 0)
         return weir_cli_usage(t->cli, "--dump -: a dump is written out of order and needs a file: name one");
     if (!a->dump && selects)
@@ -108,7 +143,7 @@ static int check_arguments(const trace *t)
                               a->layers.n  ? "layer"
                               : a->hooks.n ? "hooks"
                                            : "site");
-    if (!a->dump && !a->attach.n)
+    if (!a->dump && !weir_attach_count(&a->session.attach))
         return weir_cli_usage(t->cli, "nothing to do: --dump FILE.h5 records, --hook NAME attaches a hook");
     return WEIR_EXIT_OK;
 }
@@ -130,61 +165,41 @@ static int open_selector(trace *t)
     return WEIR_EXIT_OK;
 }
 
-/* "NAME" or "NAME:ARGS". */
-static int attach(trace *t, const char *text)
+static int describe(trace *t)
 {
-    weir_err err = {0};
-    size_t n = strcspn(text, ":");
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)n, text);
-    const weir_hook_class *c = weir_hook_class_find(name);
-    if (!c) {
-        const char *names[64];
-        int count = weir_hook_class_count() < 64 ? weir_hook_class_count() : 64;
-        for (int i = 0; i < count; i++)
-            names[i] = weir_hook_class_at(i)->name;
-        const char *near = weir_nearest(name, names, count);
-        return weir_cli_usage(t->cli, "--hook %s: no built-in hook has this name%s%s%s", name,
-                              near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
-    }
-    if (weir_run_hook(t->s.run, c, text[n] ? text + n + 1 : NULL, &err) != WEIR_OK) {
-        char option[80];
-        snprintf(option, sizeof option, "--hook %s", name);
-        return weir_cli_bad_argument(t->cli, option, &err);
-    }
-    return WEIR_EXIT_OK;
+    const char *pipe;
+    if (t->a->resume && !weir_session_rereadable(&t->s, &pipe))
+        return weir_cli_usage(t->cli, "--resume reads the text again from its beginning, which %s does not allow", pipe);
+    t->command_line = weir_command_line(t->cli);
+    t->interventions = weir_attach_json(&t->s.attach);
+    if (!t->command_line || !t->interventions)
+        return weir_cli_error(t->cli, "out of memory");
+    t->identity = weir_session_identity(&t->s);
+    return t->identity ? WEIR_EXIT_OK : WEIR_EXIT_FAILED;
 }
 
-static int attach_all(trace *t)
+static void dump_options(const trace *t, weir_dump_options *o)
 {
-    bool only_writes = !t->a->dump;
-    for (int i = 0; i < t->a->attach.n; i++) {
-        int code = attach(t, t->a->attach.v[i]);
-        if (code != WEIR_EXIT_OK)
-            return code;
-        only_writes = only_writes && weir_run_hook_writes(t->s.run, i);
-    }
-    if (only_writes)
-        weir_cli_note(t->cli, "values are changed, but nothing records or listens: add --dump FILE.h5, or a hook such as stats");
-    return WEIR_EXIT_OK;
-}
-
-/* The --hook options whose hooks may change values, as a JSON array; NULL when out of memory. */
-static char *list_interventions(const trace *t)
-{
-    char *text = NULL;
-    size_t size;
-    weir_jsonw w;
-    FILE *f = open_memstream(&text, &size);
-    if (!f)
-        return NULL;
-    weir_jsonw_init(&w, f);
-    weir_jsonw_array(&w);
-    for (int i = 0; i < t->a->attach.n; i++)
-        if (weir_run_hook_writes(t->s.run, i))
-            weir_jsonw_cstr(&w, t->a->attach.v[i]);
-    weir_jsonw_end(&w);
-    return fclose(f) == 0 ? text : (free(text), NULL);
+    static const int mantissa[] = {0, 7, 10}; /* in the order of the option's words */
+    weir_dump_options_init(o);
+    o->compress = (int)t->a->compress;
+    o->threads = (int)t->a->session.run.threads;
+    o->mantissa = mantissa[t->a->mantissa];
+    o->f16 = t->a->dtype == 1;
+    o->force = t->a->force;
+    o->resume = t->a->resume;
+    o->logprob = t->a->logprob;
+    o->logprob_late = t->a->logprob && t->s.by_layer;
+    o->ctx = t->s.ctx;
+    o->stride = t->s.stride;
+    o->bos = t->s.bos ? "yes" : "no";
+    o->command_line = t->command_line;
+    o->run_options = t->identity;
+    o->kernel = weir_run_kernel(t->s.run);
+    o->run_threads = weir_run_threads(t->s.run);
+    o->interventions = t->interventions;
+    o->hash_full = t->a->hash_full;
+    o->log = weir_cli_log(t->cli);
 }
 
 /* The file, and the hook that fills it: attached last, so that it sees what the others wrote. */
@@ -192,27 +207,28 @@ static int open_dump(trace *t)
 {
     weir_err err = {0};
     weir_dump_options o;
-    t->command_line = weir_command_line(t->cli);
-    t->interventions = list_interventions(t);
-    if (!t->command_line || !t->interventions)
-        return weir_cli_error(t->cli, "out of memory");
-    weir_dump_options_init(&o);
-    o.compress = (int)t->a->compress;
-    o.threads = (int)t->a->session.run.threads;
-    o.force = t->a->force;
-    o.logprob = t->a->logprob;
-    o.ctx = t->s.ctx;
-    o.stride = t->s.stride;
-    o.bos = t->s.bos ? "yes" : "no";
-    o.command_line = t->command_line;
-    o.kernel = weir_run_kernel(t->s.run);
-    o.run_threads = weir_run_threads(t->s.run);
-    o.interventions = t->interventions;
-    o.hash_full = t->a->hash_full;
+    int code = describe(t);
+    if (code != WEIR_EXIT_OK)
+        return code;
+    dump_options(t, &o);
+    if (t->a->resume)
+        code = weir_dump_finished(&t->finished, t->cli, t->a->dump, t->s.model, t->sel, &o, weir_docs_block_of(t->s.in.docs));
+    if (code != WEIR_EXIT_OK || t->finished)
+        return code;
     if (weir_dump_create(&t->dump, t->a->dump, t->s.model, t->s.tok, &o, &err) != WEIR_OK ||
         weir_dump_select(t->dump, t->sel, &err) != WEIR_OK ||
-        weir_run_hook_object(t->s.run, weir_hook_class_find("record"), t->dump, &err) != WEIR_OK)
+        weir_dump_shard(t->dump, t->s.in.docs, &err) != WEIR_OK ||
+        weir_run_hook_object(t->s.run, weir_hook_class_find("record"), t->dump, &err) != WEIR_OK ||
+        weir_run_declare(t->s.run, t->dump, &err) != WEIR_OK)
         return weir_cli_fail(t->cli, &err);
+    if (t->s.by_layer)
+        return WEIR_EXIT_OK;
+    t->rows_done = weir_dump_rows_done(t->dump);
+    weir_feed_skip(t->s.feed, t->rows_done);
+    if (t->rows_done) {
+        char n[32];
+        weir_cli_note(t->cli, "%s.part has %s rows: going on behind them", t->a->dump, weir_commas(t->rows_done, n));
+    }
     return WEIR_EXIT_OK;
 }
 
@@ -236,12 +252,12 @@ static int open_all(trace *t)
     code = weir_session_text(&t->s);
     if (code == WEIR_EXIT_OK)
         code = weir_session_run(&t->s);
-    if (code == WEIR_EXIT_OK)
-        code = attach_all(t);
+    if (code == WEIR_EXIT_OK && !t->a->dump && weir_attach_only_writes(&t->s.attach))
+        weir_cli_note(t->cli, "values are changed, but nothing records or listens: add --dump FILE.h5, or a hook such as stats");
     weir_signals_catch();
     if (code == WEIR_EXIT_OK && t->a->dump)
         code = open_dump(t);
-    return code == WEIR_EXIT_OK ? prepare(t) : code;
+    return code == WEIR_EXIT_OK && !t->finished ? prepare(t) : code;
 }
 
 /* --- running */
@@ -281,19 +297,23 @@ static weir_status run_batch(trace *t, const weir_batch *b, weir_err *err)
         weir_run_slot_reset(t->s.run, 0);
     if (b->n_seq) {
         s = weir_run_forward(t->s.run, b->seq, b->n_seq, t->a->logprob ? WEIR_FINAL : 0, err);
-        if (s == WEIR_STOP && t->dump)
-            return weir_fail(err, WEIR_E_HOOK, "a hook stopped the run, so the last rows were not recorded whole: leave it out, "
-                                               "or --dump");
+        if (s == WEIR_STOP && t->dump) {
+            t->keep = true;
+            return weir_fail(err, WEIR_E_HOOK, "a hook stopped in the middle of a pass, whose rows are therefore not whole "
+                                               "(on_end may stop behind them)");
+        }
         if (s != WEIR_OK)
             return s;
         if (t->a->logprob)
             WEIR_TRY(weir_logprobs_find(&t->logprob, t->s.run, b, err));
     }
-    if (t->dump)
+    if (t->dump) {
         WEIR_TRY(write_rows(t, b, err));
+        WEIR_TRY(weir_dump_flush(t->dump, err));
+    }
     t->rows_run += b->rows;
     t->rows_kept += b->kept.n;
-    return s;
+    return s == WEIR_OK && weir_run_enough(t->s.run) ? WEIR_STOP : s;
 }
 
 static weir_status run_batches(trace *t, weir_err *err)
@@ -307,39 +327,105 @@ static weir_status run_batches(trace *t, weir_err *err)
         weir_progress_update(&progress, weir_feed_progress(t->s.feed), t->rows_run);
     }
     weir_progress_stop(&progress, t->cli);
-    return s == WEIR_STOP ? WEIR_OK : s; /* a hook has seen enough */
+    t->enough = s == WEIR_STOP;
+    return t->enough ? WEIR_OK : s;
 }
 
-/* Closes the dump without its final name. Recorded rows are worth keeping after a signal; after an error a run of the
- * repaired command should not find them in its way. */
+static weir_status take_batch(void *ctx, const weir_batch *b, weir_err *err)
+{
+    trace *t = ctx;
+    t->rows_run += b->rows;
+    t->rows_kept += b->kept.n;
+    if (!t->dump)
+        return WEIR_OK;
+    WEIR_TRY(write_rows(t, b, err));
+    return weir_dump_flush(t->dump, err);
+}
+
+static weir_status run_layers(trace *t, weir_err *err)
+{
+    weir_progress progress;
+    weir_progress_start(&progress, t->cli);
+    t->by_layer = (weir_by_layer){.cli = t->cli,
+                                  .run = t->s.run,
+                                  .feed = t->s.feed,
+                                  .dump = t->dump,
+                                  .dump_path = t->a->dump,
+                                  .batch = t->a->session.run.batch,
+                                  .resume = t->a->resume,
+                                  .logprob = t->a->logprob ? &t->logprob : NULL,
+                                  .progress = &progress,
+                                  .fed = take_batch,
+                                  .ctx = t};
+    weir_status s = weir_by_layer_run(&t->by_layer, err);
+    weir_progress_stop(&progress, t->cli);
+    t->rows_done = t->by_layer.base;
+    t->keep = s == WEIR_E_IO && t->dump;
+    return s;
+}
+
+/* Closes the dump without its final name. Recorded rows are worth keeping; but when a command fails soon, the repaired one
+ * should not find them in its way. */
 static int give_up(trace *t, int code)
 {
+    enum { SOON = 1024 };
     int stopped = weir_signals_seen();
-    bool keep = stopped && t->dump && t->rows_kept > 0;
+    bool keep = t->dump && t->rows_done + t->rows_kept >= (stopped || t->keep ? 1 : SOON);
     if (stopped)
-        weir_cli_error(t->cli, keep ? "stopped by signal %d; the rows so far are in %s.part" : "stopped by signal %d",
+        weir_cli_error(t->cli, keep ? "stopped by signal %d; the rows so far are in %s.part: --resume goes on with them" : "stopped by signal %d",
                        stopped, keep ? t->a->dump : "");
+    else if (keep)
+        weir_cli_note(t->cli, "the rows so far are in %s.part: --resume goes on with them", t->a->dump);
     weir_dump_abort(t->dump, keep);
+    weir_by_layer_close(&t->by_layer, keep || t->a->resume);
     t->dump = NULL;
     return code == WEIR_EXIT_OK ? WEIR_EXIT_FAILED : code;
+}
+
+/* A text without rows is a mistake; a shard without them is one of the whole all the same. */
+static int check_rows(const trace *t)
+{
+    const weir_docs_block *shard = weir_docs_block_of(t->s.in.docs);
+    if ((shard ? shard->docs : weir_feed_counts_of(t->s.feed).docs) == 0)
+        return weir_cli_error(t->cli, "the input holds no document");
+    if (!shard && !t->enough && t->rows_done + t->rows_kept == 0)
+        return weir_cli_error(t->cli, "--positions %s: no document has such a row", t->a->session.rows.positions);
+    return WEIR_EXIT_OK;
+}
+
+/* That no row was met is an error, but in a shard or a resumed run: the rest may have the rows that a hook waits for. */
+static weir_status finish_hooks(const trace *t, FILE *out, weir_err *err)
+{
+    weir_err inner = {0};
+    weir_status s = weir_run_finish(t->s.run, out, &inner);
+    bool idle = t->rows_run == 0;
+    for (int i = 0; i < t->s.attach.n; i++)
+        idle = idle || weir_run_hook_changed(t->s.run, i, NULL) == 0;
+    bool shard = weir_docs_block_of(t->s.in.docs) != NULL;
+    if (s == WEIR_E_HOOK && idle && (shard || t->rows_done)) {
+        if (t->rows_run > 0)
+            weir_cli_note(t->cli, "in this %s: %s", shard ? "shard" : "part of the run", inner.msg);
+        return WEIR_OK;
+    }
+    *err = inner;
+    return s;
 }
 
 static int run_all(trace *t)
 {
     weir_err err = {0};
-    weir_status s = run_batches(t, &err);
+    weir_status s = t->s.by_layer ? run_layers(t, &err) : run_batches(t, &err);
     if (weir_signals_seen())
         return WEIR_EXIT_FAILED;
     if (s != WEIR_OK)
         return weir_cli_fail(t->cli, &err);
-    if (weir_feed_counts_of(t->s.feed).docs == 0)
-        return weir_cli_error(t->cli, "the input holds no document");
-    if (t->rows_kept == 0)
-        return weir_cli_error(t->cli, "--positions %s: no document has such a row", t->a->session.rows.positions);
+    int code = check_rows(t);
+    if (code != WEIR_EXIT_OK)
+        return code;
     FILE *out = t->a->session.out.json ? open_memstream(&t->hook_text, &t->hook_text_size) : stdout;
     if (!out)
         return weir_cli_error(t->cli, "out of memory");
-    s = weir_run_finish(t->s.run, out, &err);
+    s = finish_hooks(t, out, &err);
     if (out != stdout)
         fclose(out);
     if (s == WEIR_OK && t->dump) {
@@ -357,23 +443,41 @@ static void report(const trace *t)
                      .run = t->s.run,
                      .docs = t->s.in.docs,
                      .counts = weir_feed_counts_of(t->s.feed),
-                     .rows = t->rows_kept,
+                     .rows = t->rows_done + t->rows_kept,
                      .rows_run = t->rows_run,
                      .seconds = weir_now() - t->start,
                      .dump = t->a->dump,
                      .summary = t->summary,
-                     .hook_output = t->a->attach.n ? t->hook_text : NULL};
+                     .hook_output = t->s.attach.n ? t->hook_text : NULL,
+                     .attach = &t->s.attach};
     weir_report_say(&r, t->cli);
     if (t->a->session.out.json)
         weir_report_json(&r, stdout);
 }
 
+static void say_finished(const trace *t)
+{
+    weir_jsonw w;
+    weir_cli_note(t->cli, "%s is complete: nothing is left to do", t->a->dump);
+    if (!t->a->session.out.json)
+        return;
+    weir_jsonw_init(&w, stdout);
+    weir_jsonw_object(&w);
+    weir_jsonw_key(&w, "dump");
+    weir_jsonw_cstr(&w, t->a->dump);
+    weir_jsonw_key(&w, "finished_before");
+    weir_jsonw_bool(&w, true);
+    weir_jsonw_end(&w);
+    fputc('\n', stdout);
+}
+
 static void close_all(trace *t)
 {
+    weir_by_layer_close(&t->by_layer, false);
     weir_selector_free(t->sel);
     weir_session_close(&t->s);
     weir_logprobs_free(&t->logprob);
-    void *const own[] = {t->layers, t->hooks, t->sites, t->command_line, t->interventions, t->hook_text};
+    void *const own[] = {t->layers, t->hooks, t->sites, t->command_line, t->interventions, t->identity, t->hook_text};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);
 }
@@ -381,11 +485,13 @@ static void close_all(trace *t)
 static int run(weir_cli *cli, void *args)
 {
     const trace_args *a = args;
-    trace t = {.cli = cli, .a = a, .s = {.cli = cli, .a = &a->session}, .start = weir_now()};
+    trace t = {.cli = cli, .a = a, .s = {.cli = cli, .a = &a->session, .by_layer = a->order == 1}, .start = weir_now()};
     cli->quiet = a->session.out.quiet;
     int code = open_all(&t);
     if (code == WEIR_EXIT_OK && a->list_hooks) {
         weir_points_print(t.s.model, t.sel, a->session.out.json, stdout);
+    } else if (code == WEIR_EXIT_OK && t.finished) {
+        say_finished(&t);
     } else if (code == WEIR_EXIT_OK) {
         code = run_all(&t);
         if (code == WEIR_EXIT_OK)
@@ -395,16 +501,6 @@ static int run(weir_cli *cli, void *args)
         code = give_up(&t, code);
     close_all(&t);
     return code;
-}
-
-static void more_help(FILE *out)
-{
-    fprintf(out, "\nBuilt-in hooks\n");
-    for (int i = 0; i < weir_hook_class_count(); i++) {
-        const weir_hook_class *c = weir_hook_class_at(i);
-        int n = fprintf(out, "  %s%s%s", c->name, c->args && *c->args ? ":" : "", c->args ? c->args : "");
-        weir_print_wrapped(out, 26, n < 25 ? n : (fputc('\n', out), 0), c->help);
-    }
 }
 
 const weir_tool weir_tool_trace = {
@@ -421,5 +517,5 @@ const weir_tool weir_tool_trace = {
     .rules = rules,
     .args_size = sizeof(trace_args),
     .run = run,
-    .more_help = more_help,
+    .more_help = weir_attach_help,
 };

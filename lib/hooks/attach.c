@@ -75,6 +75,17 @@ weir_status weir_listeners_fire(weir_listeners *ls, int64_t i, const weir_value 
     return WEIR_OK;
 }
 
+weir_status weir_listeners_declare(weir_listeners *ls, struct weir_dump *d, weir_err *err)
+{
+    for (int k = 0; k < ls->n; k++) {
+        weir_attached *h = &ls->hook[k];
+        weir_status st = h->class->on_dump ? h->class->on_dump(h->self, d, err) : WEIR_OK;
+        if (st)
+            return failed(h, st, "declaring its datasets", err);
+    }
+    return WEIR_OK;
+}
+
 weir_status weir_listeners_begin(weir_listeners *ls, const weir_rows *rows, weir_err *err)
 {
     for (int k = 0; k < ls->n; k++) {
@@ -91,8 +102,9 @@ weir_status weir_listeners_end(weir_listeners *ls, const weir_rows *rows, weir_e
     for (int k = 0; k < ls->n; k++) {
         weir_attached *h = &ls->hook[k];
         weir_status st = h->class->on_end ? h->class->on_end(h->self, rows, err) : WEIR_OK;
-        if (st)
+        if (st < 0)
             return failed(h, st, "the end of a pass", err);
+        ls->enough |= st == WEIR_STOP;
     }
     return WEIR_OK;
 }

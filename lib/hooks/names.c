@@ -162,11 +162,10 @@ static weir_status match_braces(search *s, const char *pattern)
 
 /* --- the nearest name */
 
-/* Levenshtein distance: insertions, deletions and changes of one character. */
-static int distance(const char *a, const char *b)
+int weir_name_distance(const char *a, const char *b)
 {
     int row[NAME_MAX_BYTES + 1];
-    int n = (int)strlen(b);
+    int n = (int)strnlen(b, NAME_MAX_BYTES);
     for (int j = 0; j <= n; j++)
         row[j] = j;
     for (int i = 0; a[i]; i++) {
@@ -184,7 +183,7 @@ static int distance(const char *a, const char *b)
 
 static void consider(const char *name, const char *candidate, int *best, char *nearest)
 {
-    int d = distance(name, candidate);
+    int d = weir_name_distance(name, candidate);
     if (d >= *best)
         return;
     *best = d;

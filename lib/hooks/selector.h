@@ -47,6 +47,8 @@ WEIR_CHECKED weir_status weir_ranges_mark(const weir_ranges *rs, int64_t len, ui
  * all is an error. */
 WEIR_CHECKED weir_status weir_names_find(const weir_point_map *map, int64_t n_layers, bool gated, weir_str name,
                                          const uint8_t *layer_on, uint8_t *hit, int64_t *unit, weir_err *err);
+/* Levenshtein distance: insertions, deletions and changes of one character; b up to 256 bytes. */
+int weir_name_distance(const char *a, const char *b);
 /* The error about a layer that the model lacks. */
 weir_status weir_no_layer(weir_err *err, int64_t layer, int64_t n_layers);
 /* "12" as a number; false if there is anything but digits or more than 18 of them. */

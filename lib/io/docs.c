@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "../base/mem.h"
+#include "blocks.h"
 #include "record.h"
 #include "source.h"
 
@@ -41,6 +42,8 @@ struct weir_docs {
     weir_record record;
     int64_t index, skipped;
     int64_t total, done; /* stored bytes of all paths (-1: unknown), of the finished ones */
+    weir_blocks cut;     /* options.shards: the block, and */
+    int64_t given;       /* how much of its size has been handed out */
     weir_status status;
 };
 
@@ -67,6 +70,11 @@ static weir_status measure(weir_docs *d, weir_err *err)
             weir_err_where(err, is_stdin ? "stdin" : path, NULL, -1);
             return WEIR_E_IO;
         }
+        if (d->o.shards && (is_stdin || !S_ISREG(st.st_mode))) {
+            weir_fail(err, WEIR_E_ARG, "can be read only once, but a block of a text takes two readings: use a file");
+            weir_err_where(err, is_stdin ? "stdin" : path, NULL, -1);
+            return WEIR_E_ARG;
+        }
         if (!S_ISREG(st.st_mode))
             d->total = -1;
         else if (d->total >= 0)
@@ -85,6 +93,8 @@ weir_status weir_docs_open(weir_docs **out, const weir_docs_options *o, weir_err
         return weir_nomem(err, "reading text");
     d->o = *o;
     weir_status s = measure(d, err);
+    if (s == WEIR_OK && o->shards)
+        s = weir_blocks_find(&d->cut, o, err);
     if (s != WEIR_OK)
         weir_docs_free(d);
     else
@@ -98,6 +108,7 @@ void weir_docs_free(weir_docs *d)
         return;
     weir_source_close(d->source);
     weir_record_free(&d->record);
+    weir_blocks_free(&d->cut);
     weir_free(d->w.p);
     weir_free(d);
 }
@@ -415,7 +426,7 @@ static weir_status next_any(weir_docs *d, weir_doc *out, bool *more, bool *empty
     }
 }
 
-weir_status weir_docs_next(weir_docs *d, weir_doc *out, bool *more, weir_err *err)
+static weir_status next_of_text(weir_docs *d, weir_doc *out, bool *more, weir_err *err)
 {
     bool empty = false;
     *more = false;
@@ -434,6 +445,39 @@ weir_status weir_docs_next(weir_docs *d, weir_doc *out, bool *more, weir_err *er
     return WEIR_OK;
 }
 
+/* Empty documents are counted with the document behind them, those at the end of the text with the last one. */
+static weir_status next_of_block(weir_docs *d, weir_doc *out, bool *more, weir_err *err)
+{
+    const weir_docs_block *b = &d->cut.block;
+    *more = false;
+    if (b->first == b->end || (d->index >= b->end && b->end < b->docs))
+        return WEIR_OK;
+    do {
+        if (d->index == b->first)
+            d->skipped = 0;
+        WEIR_TRY(next_of_text(d, out, more, err));
+    } while (*more && out->index < b->first);
+    if (*more ? out->index >= b->end : d->index < b->end)
+        return d->status = weir_fail(err, WEIR_E_FORMAT, "the text changed while it was read");
+    d->given += *more ? weir_doc_size(out) : 0;
+    return WEIR_OK;
+}
+
+weir_status weir_docs_next(weir_docs *d, weir_doc *out, bool *more, weir_err *err)
+{
+    return d->o.shards ? next_of_block(d, out, more, err) : next_of_text(d, out, more, err);
+}
+
+const weir_docs_block *weir_docs_block_of(const weir_docs *d)
+{
+    return d->o.shards ? &d->cut.block : NULL;
+}
+
+const weir_doc *weir_docs_first(const weir_docs *d)
+{
+    return d->o.shards && d->cut.block.docs ? &d->cut.first : NULL;
+}
+
 int64_t weir_docs_skipped(const weir_docs *d)
 {
     return d->skipped;
@@ -441,6 +485,8 @@ int64_t weir_docs_skipped(const weir_docs *d)
 
 double weir_docs_progress(const weir_docs *d)
 {
+    if (d->o.shards)
+        return d->cut.block.size ? (double)d->given / (double)d->cut.block.size : 1;
     if (d->total < 0)
         return -1;
     if (!d->o.n_paths)

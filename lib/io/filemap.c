@@ -76,6 +76,23 @@ void weir_filemap_normal(const weir_filemap *m)
     advise(m, m->size, MADV_NORMAL);
 }
 
+static void advise_pages(const void *p, size_t n, int advice)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)p / page * page;
+    if (n)
+        madvise((void *)from, (uintptr_t)p + n - from, advice);
+}
+
+void weir_map_fetch(const void *p, size_t n)
+{
+    advise_pages(p, n, MADV_WILLNEED);
+}
+
+void weir_map_drop(const void *p, size_t n)
+{
+    advise_pages(p, n, MADV_DONTNEED);
+}
+
 char *weir_path_join(const char *dir, const char *name)
 {
     weir_buf b = {0};

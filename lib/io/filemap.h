@@ -19,6 +19,12 @@ void weir_filemap_close(weir_filemap *m);
 void weir_filemap_head_only(const weir_filemap *m, size_t n);
 void weir_filemap_normal(const weir_filemap *m);
 
+/* Bytes of any read-only map of a file. _fetch: they are about to be read, so that the system reads them ahead. _drop:
+ * they were read, and the process lets go of all pages that they touch. They can be read again: from the system's cache
+ * as long as it has room for them, else from the file. Memory of another kind would be lost. */
+void weir_map_fetch(const void *p, size_t n);
+void weir_map_drop(const void *p, size_t n);
+
 /* dir + "/" + name in a new string (weir_free), or NULL. */
 char *weir_path_join(const char *dir, const char *name);
 bool weir_path_is_dir(const char *path);

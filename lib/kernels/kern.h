@@ -84,7 +84,7 @@ double weir_natural_log(double x);
 /* --- panels */
 struct weir_panels {
     weir_dtype type;
-    bool pooled; /* data lies in a pool */
+    struct weir_panel_piece *piece; /* of a pool, where data lies; NULL: data is a block of its own */
     int64_t n, k;
     void *data;         /* F32, F16, BF16: [ceil(n/48)][k][48] */
     size_t bytes;       /* of data and row */
@@ -93,8 +93,15 @@ struct weir_panels {
     int64_t *row; /* block types: the map, or NULL */
 };
 
-/* 64-byte aligned, not zeroed; NULL when there is no memory. */
-void *weir_panel_pool_take(weir_panel_pool *pool, size_t bytes);
+/* Memory of a pool: p is 64-byte aligned, not zeroed. NULL when there is none. */
+typedef struct weir_panel_piece {
+    weir_panel_pool *pool;
+    void *p;
+    size_t bytes;
+    struct weir_panel_piece *next; /* the pool's */
+} weir_panel_piece;
+weir_panel_piece *weir_panel_pool_take(weir_panel_pool *pool, size_t bytes);
+void weir_panel_pool_give(weir_panel_piece *piece); /* back to its pool */
 
 #define WEIR_QUANT_K 256           /* weights of a block type are widened this many k at a time */
 size_t weir_dequant_scratch(void); /* floats that a thread needs for one tile of such weights */

@@ -25,8 +25,9 @@ int weir_kern_available(const weir_kern **out, int cap);
 #define WEIR_PANEL 48
 typedef struct weir_panels weir_panels;
 
-/* Memory for the packed weights of one model: blocks on huge pages that many matrices share, freed together, after the
- * panels in it. A single row reads small matrices up to 1.5 times as fast from it. Safe from several threads. */
+/* Memory for the packed weights of one model: blocks on huge pages that many matrices share. A single row reads small
+ * matrices up to 1.5 times as fast from it. Panels that are freed give their memory back to the system and their place
+ * to the next ones of the same size; the pool is freed last. Safe from several threads. */
 typedef struct weir_panel_pool weir_panel_pool;
 WEIR_CHECKED weir_status weir_panel_pool_new(weir_panel_pool **out, weir_err *err);
 void weir_panel_pool_free(weir_panel_pool *pool);
@@ -40,6 +41,7 @@ typedef struct weir_wview {
     int64_t first;         /* k_major: first column; else first row */
     const int64_t *row;    /* or NULL: stored row (or column) of output n is row[n], relative to `first`; copied */
     weir_panel_pool *pool; /* where the panels lie; NULL: in a block of their own */
+    bool mapped;           /* the tensor lies in a read-only map of a file: its pages are let go as they are packed */
 } weir_wview;
 WEIR_CHECKED weir_status weir_panels_new(weir_panels **out, const weir_wview *w, int threads, weir_err *err);
 void weir_panels_free(weir_panels *p);
@@ -152,5 +154,8 @@ void weir_attn_fused(const weir_kern *k, int threads,
 /* --- logits: out[i] = x[i, target[i]] - log(sum exp x[i]) ; target < 0: NaN. x [rows, ld], v columns. */
 void weir_op_logprob(const weir_kern *k, int threads, float *out, const float *x, int64_t ld, int64_t rows, int64_t v,
                      const int32_t *target);
+/* The same for several targets of each row: target and out [rows, targets]. */
+void weir_op_logprobs(const weir_kern *k, int threads, float *out, const float *x, int64_t ld, int64_t rows, int64_t v,
+                      const int32_t *target, int64_t targets);
 
 #endif

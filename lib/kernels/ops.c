@@ -112,6 +112,7 @@ typedef struct logprob_ctx {
     const float *x;
     int64_t ld, v;
     const int32_t *target;
+    int64_t k;
 } logprob_ctx;
 
 static void logprob_row(void *ctx, int64_t r, int thread)
@@ -119,20 +120,31 @@ static void logprob_row(void *ctx, int64_t r, int thread)
     (void)thread;
     const logprob_ctx *c = ctx;
     const float *x = c->x + r * c->ld;
+    const int32_t *target = c->target + r * c->k;
     float max, sum;
-    if (c->target[r] < 0 || c->target[r] >= c->v) {
-        c->out[r] = NAN;
-        return;
+    bool any = false;
+    for (int64_t i = 0; i < c->k; i++)
+        any |= target[i] >= 0 && target[i] < c->v;
+    if (any)
+        c->kern->exp_sum(x, c->v, &max, &sum);
+    const double log_sum = any && sum > 0 && sum <= 3.0e38f ? weir_natural_log((double)sum) : NAN;
+    for (int64_t i = 0; i < c->k; i++) {
+        const bool inside = target[i] >= 0 && target[i] < c->v;
+        const float y = inside ? (float)((double)(x[target[i]] - max) - log_sum) : NAN;
+        c->out[r * c->k + i] = isnan(y) ? NAN : y;
     }
-    c->kern->exp_sum(x, c->v, &max, &sum);
-    const float shifted = x[c->target[r]] - max;
-    const float y = sum > 0 && sum <= 3.0e38f ? (float)((double)shifted - weir_natural_log((double)sum)) : NAN;
-    c->out[r] = isnan(y) ? NAN : y;
+}
+
+void weir_op_logprobs(const weir_kern *k, int threads, float *out, const float *x, int64_t ld, int64_t rows, int64_t v,
+                      const int32_t *target, int64_t targets)
+{
+    weir_parallel_for(
+        threads, rows, 1, logprob_row,
+        &(logprob_ctx){.kern = k, .out = out, .x = x, .ld = ld, .v = v, .target = target, .k = targets});
 }
 
 void weir_op_logprob(const weir_kern *k, int threads, float *out, const float *x, int64_t ld, int64_t rows, int64_t v,
                      const int32_t *target)
 {
-    weir_parallel_for(threads, rows, 1, logprob_row,
-                      &(logprob_ctx){.kern = k, .out = out, .x = x, .ld = ld, .v = v, .target = target});
+    weir_op_logprobs(k, threads, out, x, ld, rows, v, target, 1);
 }

@@ -8,10 +8,12 @@
 
 #include "base/mem.h"
 #include "base/parallel.h"
+#include "io/filemap.h"
 #include "kernels/kern.h"
 
-#define ROWS_AT_ONCE 16 /* rows that one call of transpose takes */
-#define PACK_K 256      /* k that are transposed before going to the next 16 rows: 48 KiB of a panel */
+#define ROWS_AT_ONCE 16       /* rows that one call of transpose takes */
+#define PACK_K 256            /* k that are transposed before going to the next 16 rows: 48 KiB of a panel */
+#define SLICE_BYTES (8 << 20) /* of a map that are packed before their pages are let go */
 
 typedef struct pack_ctx {
     const weir_kern *kern;
@@ -19,6 +21,7 @@ typedef struct pack_ctx {
     weir_panels *p;
     int64_t size;    /* bytes of an element */
     int64_t k_chunk; /* k_major: rows of the tensor in one task */
+    int64_t task0;   /* of the slice that is being packed */
 } pack_ctx;
 
 static int64_t stored_index(const weir_wview *w, int64_t n)
@@ -27,12 +30,12 @@ static int64_t stored_index(const weir_wview *w, int64_t n)
 }
 
 /* --- [n][k]: 16 rows of the tensor are transposed into 16 columns of the panel */
-static void pack_rows(void *ctx, int64_t j, int thread)
+static void pack_rows(void *ctx, int64_t task, int thread)
 {
     (void)thread;
     const pack_ctx *c = ctx;
     const weir_wview *w = c->w;
-    const int64_t n0 = j * WEIR_PANEL, n1 = weir_min64(w->n, n0 + WEIR_PANEL);
+    const int64_t j = c->task0 + task, n0 = j * WEIR_PANEL, n1 = weir_min64(w->n, n0 + WEIR_PANEL);
     char *panel = (char *)c->p->data + (size_t)(j * WEIR_PANEL * w->k * c->size);
     if (n1 - n0 < WEIR_PANEL)
         memset(panel, 0, (size_t)(WEIR_PANEL * w->k * c->size));
@@ -68,11 +71,12 @@ static void copy_piece(const pack_ctx *c, char *dst, const char *src, int64_t n,
         memset(dst + (size_t)count * size, 0, (size_t)(WEIR_PANEL - count) * size);
 }
 
-static void pack_columns(void *ctx, int64_t chunk, int thread)
+static void pack_columns(void *ctx, int64_t task, int thread)
 {
     (void)thread;
     const pack_ctx *c = ctx;
     const weir_wview *w = c->w;
+    const int64_t chunk = c->task0 + task;
     const int64_t panels = weir_ceil_div(w->n, WEIR_PANEL), line = WEIR_PANEL * c->size;
     const int64_t k0 = chunk * c->k_chunk, k1 = weir_min64(w->k, k0 + c->k_chunk);
     for (int64_t g = 0; g < panels; g += PANELS_AT_ONCE)
@@ -86,6 +90,44 @@ static void pack_columns(void *ctx, int64_t chunk, int thread)
         }
 }
 
+/* What tasks [t0, t1) read of the tensor. */
+static const char *slice_of(const pack_ctx *c, int64_t t0, int64_t t1, size_t *bytes)
+{
+    const weir_wview *w = c->w;
+    int64_t from = w->first + t0 * WEIR_PANEL, to = w->first + weir_min64(w->n, t1 * WEIR_PANEL);
+    if (w->k_major) {
+        from = t0 * c->k_chunk;
+        to = weir_min64(w->k, t1 * c->k_chunk);
+    } else if (w->row) { /* rows from anywhere */
+        *bytes = w->t->bytes;
+        return w->t->data;
+    }
+    *bytes = (size_t)((to - from) * w->stride * c->size);
+    return (const char *)w->t->data + from * w->stride * c->size;
+}
+
+/* Slice by slice, so that no more of the map than one is in memory beside the panels. The next one is fetched
+ * meanwhile. */
+static void pack_mapped(pack_ctx *c, int threads, int64_t tasks, void (*body)(void *, int64_t, int))
+{
+    size_t bytes, next_bytes = 0;
+    const char *next = slice_of(c, 0, 1, &bytes);
+    const int64_t step = c->w->row ? tasks : weir_max64(1, SLICE_BYTES / (int64_t)bytes);
+    const char *slice = slice_of(c, 0, weir_min64(tasks, step), &bytes);
+    weir_map_fetch(slice, bytes);
+    for (c->task0 = 0; c->task0 < tasks; c->task0 += step) {
+        const int64_t end = weir_min64(tasks, c->task0 + step);
+        if (end < tasks) {
+            next = slice_of(c, end, weir_min64(tasks, end + step), &next_bytes);
+            weir_map_fetch(next, next_bytes);
+        }
+        weir_parallel_for(threads, end - c->task0, 1, body, c);
+        weir_map_drop(slice, bytes);
+        slice = next;
+        bytes = next_bytes;
+    }
+}
+
 static weir_status pack_copy(weir_panels *p, const weir_wview *w, int threads, weir_err *err)
 {
     const int64_t panels = weir_ceil_div(w->n, WEIR_PANEL);
@@ -93,15 +135,18 @@ static weir_status pack_copy(weir_panels *p, const weir_wview *w, int threads, w
     int64_t bytes;
     if (!weir_mul64(panels * WEIR_PANEL, w->k, &bytes) || !weir_mul64(bytes, c.size, &bytes))
         return weir_nomem(err, "packed weights");
-    p->pooled = w->pool != NULL;
-    p->data = p->pooled ? weir_panel_pool_take(w->pool, (size_t)bytes) : weir_alloc_aligned((size_t)bytes);
+    if (!w->pool)
+        p->data = weir_alloc_aligned((size_t)bytes);
+    else if ((p->piece = weir_panel_pool_take(w->pool, (size_t)bytes)))
+        p->data = p->piece->p;
     if (!p->data)
         return weir_nomem(err, "packed weights");
     p->bytes = (size_t)bytes;
-    if (w->k_major)
-        weir_parallel_for(threads, weir_ceil_div(w->k, c.k_chunk), 1, pack_columns, &c);
+    const int64_t tasks = w->k_major ? weir_ceil_div(w->k, c.k_chunk) : panels;
+    if (w->mapped)
+        pack_mapped(&c, threads, tasks, w->k_major ? pack_columns : pack_rows);
     else
-        weir_parallel_for(threads, panels, 1, pack_rows, &c);
+        weir_parallel_for(threads, tasks, 1, w->k_major ? pack_columns : pack_rows, &c);
     return WEIR_OK;
 }
 
@@ -206,7 +251,9 @@ void weir_panels_free(weir_panels *p)
 {
     if (!p)
         return;
-    if (!p->pooled)
+    if (p->piece)
+        weir_panel_pool_give(p->piece);
+    else
         weir_free_aligned(p->data);
     weir_free(p->row);
     weir_free(p);

@@ -11,14 +11,27 @@
 #include "config.h"
 #include "roles.h"
 
-/* What is made on demand, under the lock. A layer's flag is set last (release), so that readers need no lock once it is
- * seen. */
+/* A layer or a part of the head: lease.c. */
+typedef struct weir_item {
+    int64_t bytes;     /* of memory, while it is ready */
+    bool made_before;  /* under the lock */
+    atomic_bool ready; /* changes under the lock */
+    atomic_int users;
+    atomic_llong used; /* the clock at its last lease */
+} weir_item;
+
+/* What is made on demand, under the lock. */
 typedef struct weir_made {
     weir_layer *layer; /* [L] */
     weir_normw norm;
-    weir_linear head;
-    atomic_bool *layer_ready; /* [L] */
-    bool norm_ready, head_ready;
+    weir_head *head; /* [head_parts], head_rows rows each */
+    int64_t head_parts, head_rows;
+    weir_item *item; /* [n_items]: layers, then parts of the head */
+    int64_t n_items;
+    int64_t held; /* bytes of the items that are ready */
+    atomic_llong clock;
+    atomic_bool *norms_ready; /* [L] */
+    bool norm_ready;
     weir_arena vectors; /* norms and biases as fp32 */
     weir_panel_pool *pool;
     void *kept; /* weir_model_keep */
@@ -40,7 +53,7 @@ struct weir_model {
     int threads;
     pthread_mutex_t lock;
     weir_made made;
-    atomic_llong panel_bytes, other_bytes;
+    atomic_llong panel_bytes, other_bytes, packed_again;
 };
 
 static inline const weir_tensor *weir_slot(const weir_model *m, int64_t layer, weir_role r)
@@ -52,8 +65,21 @@ static inline const weir_tensor *weir_slot(const weir_model *m, int64_t layer, w
  * used, tied, spec.V. */
 WEIR_CHECKED weir_status weir_bind(weir_model *m, const weir_log *log, weir_err *err);
 
-/* Frees what weights.c made. */
-void weir_weights_free(weir_model *m);
+/* --- lease.c */
+WEIR_CHECKED weir_status weir_leases_init(weir_model *m, weir_err *err);
+void weir_leases_free(weir_model *m);
+
+/* --- weights.c: under the lock. Norms and biases are read once; matrices are packed and released. After a failure
+ * release cleans up. */
+WEIR_CHECKED weir_status weir_weights_norms(weir_model *m, int64_t l, weir_layer *y, weir_err *err);
+WEIR_CHECKED weir_status weir_weights_final_norm(weir_model *m, weir_normw *out, weir_err *err);
+WEIR_CHECKED weir_status weir_weights_pack_layer(weir_model *m, int64_t l, weir_layer *y, weir_err *err);
+WEIR_CHECKED weir_status weir_weights_pack_head(weir_model *m, weir_head *h, weir_err *err);
+void weir_weights_release_layer(weir_model *m, int64_t l, weir_layer *y);
+void weir_weights_release_head(weir_model *m, weir_head *h);
+/* Bytes of memory of a packed layer, of so many rows of the packed head. */
+int64_t weir_weights_layer_bytes(const weir_model *m, int64_t l);
+int64_t weir_weights_head_bytes(const weir_model *m, int64_t rows);
 
 /* n elements of a stored vector as fp32, wherever it lies. */
 void weir_vector_read(const weir_tensor *t, float *dst, int64_t n);

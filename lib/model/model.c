@@ -87,20 +87,6 @@ static weir_status make_rope(weir_model *m, weir_err *err)
     return WEIR_OK;
 }
 
-static weir_status make_places(weir_model *m, weir_err *err)
-{
-    size_t layers = (size_t)m->spec.L;
-    m->made.layer = weir_arena_alloc(&m->arena, layers, sizeof *m->made.layer);
-    m->made.layer_ready = weir_arena_alloc(&m->arena, layers, sizeof *m->made.layer_ready);
-    if (!m->made.layer || !m->made.layer_ready)
-        return weir_nomem(err, "the table of layers");
-    for (size_t l = 0; l < layers; l++)
-        atomic_init(&m->made.layer_ready[l], false);
-    WEIR_TRY(weir_panel_pool_new(&m->made.pool, err));
-    atomic_fetch_add(&m->other_bytes, (int64_t)(layers * (sizeof *m->made.layer + WEIR_ROLE_COUNT * sizeof *m->slot)));
-    return WEIR_OK;
-}
-
 /* Last part of a path, without slashes at its end. */
 static const char *last_part(weir_arena *arena, const char *path)
 {
@@ -164,7 +150,7 @@ static weir_status open_model(weir_model *m, const char *path, const weir_log *l
     WEIR_TRY(read_config(m, log, err));
     WEIR_TRY(weir_bind(m, log, err));
     WEIR_TRY(make_rope(m, err));
-    WEIR_TRY(make_places(m, err));
+    WEIR_TRY(weir_leases_init(m, err));
     return describe(m, err);
 }
 
@@ -197,7 +183,7 @@ void weir_model_free(weir_model *m)
 {
     if (!m)
         return;
-    weir_weights_free(m);
+    weir_leases_free(m);
     weir_checkpoint_close(&m->ck);
     weir_arena_free(&m->arena);
     pthread_mutex_destroy(&m->lock);
@@ -221,7 +207,8 @@ weir_model_memory weir_model_memory_of(const weir_model *m)
     weir_model *w = (weir_model *)m; /* atomic_load of C11 takes no const */
     return (weir_model_memory){.mapped = m->ck.mapped + (int64_t)m->ck.config.size,
                                .panels = atomic_load(&w->panel_bytes),
-                               .other = atomic_load(&w->other_bytes)};
+                               .other = atomic_load(&w->other_bytes),
+                               .packed_again = atomic_load(&w->packed_again)};
 }
 
 int64_t weir_model_n_tensors(const weir_model *m)

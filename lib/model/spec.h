@@ -42,17 +42,39 @@ typedef struct weir_layer {
 
 const weir_spec *weir_model_spec(const weir_model *m);
 
-/* Packs what is not packed yet (under a lock) and returns it; valid until the model is freed. */
-WEIR_CHECKED weir_status weir_model_layer(const weir_model *m, int64_t layer, const weir_layer **out, weir_err *err);
+/* --- weights are leased: what is not packed yet is packed (under a lock) and stays at least until the lease is given
+ * back. room: bytes of packed weights (block types: of their pages in the map) that the model may have in memory,
+ * INT64_MAX: any number. To keep to it, layers and parts of the head that nobody leases are released first; what others
+ * lease may come on top. drop: release it, if nobody else leases it. */
+WEIR_CHECKED weir_status weir_model_layer(const weir_model *m, int64_t layer, int64_t room, const weir_layer **out,
+                                          weir_err *err);
+void weir_model_layer_done(const weir_model *m, int64_t layer, bool drop);
+
+/* Rows [first, first + n) of the unembedding, which is packed in weir_model_head_parts parts. */
+typedef struct weir_head {
+    const weir_panels *w;
+    int64_t first, n;
+} weir_head;
+int64_t weir_model_head_parts(const weir_model *m);
+WEIR_CHECKED weir_status weir_model_head(const weir_model *m, int64_t part, int64_t room, weir_head *out,
+                                         weir_err *err);
+void weir_model_head_done(const weir_model *m, int64_t part);
+
+/* The layer's norms alone, which stay: nothing is packed, nothing leased. */
+WEIR_CHECKED weir_status weir_model_norms(const weir_model *m, int64_t layer, const weir_layer **out, weir_err *err);
 WEIR_CHECKED weir_status weir_model_final(const weir_model *m, weir_normw *norm, weir_err *err);
-WEIR_CHECKED weir_status weir_model_head(const weir_model *m, weir_linear *head, weir_err *err);
-/* Bytes of panels that the first `layers` layers, and the head, have or will have once they are packed. */
-int64_t weir_model_panel_bytes(const weir_model *m, int64_t layers, bool head);
+
+/* Bytes of memory of the first `layers` layers and of the head once they are packed: all together; the largest layer or
+ * part of the head. */
+int64_t weir_model_weight_bytes(const weir_model *m, int64_t layers, bool head);
+int64_t weir_model_largest_bytes(const weir_model *m, int64_t layers, bool head);
 /* Row of the token table [C], widened to fp32, before embed_scale; id in [0, rows). */
 void weir_model_embed_row(const weir_model *m, int32_t id, float *dst);
 int64_t weir_model_embed_rows(const weir_model *m);
 /* Row of the learned position table [C]; pos in [0, ctx). */
 void weir_model_pos_row(const weir_model *m, int64_t pos, float *dst);
+/* Lets go of the pages of both tables that were read. */
+void weir_model_tables_drop(const weir_model *m);
 
 /* What another room keeps for a model (its hook points, say): the first call makes it under the model's lock, every
  * call returns the same pointer, and destroy is called with the model. One such thing a model. NULL when make returned

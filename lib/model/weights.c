@@ -1,4 +1,5 @@
-/* Weights on demand: norms and biases as fp32, matrices as packed panels. */
+/* Weights made ready: norms and biases as fp32, which stay, and matrices as packed panels, which can be released again
+ * (lease.c says when). */
 #include <string.h>
 
 #include "../base/parallel.h"
@@ -100,7 +101,8 @@ static weir_status pack(weir_model *m, const weir_tensor *t, int64_t in, bool tu
                        .stride = t->shape[1],
                        .first = p->first,
                        .row = p->row,
-                       .pool = m->made.pool};
+                       .pool = m->made.pool,
+                       .mapped = true};
     weir_status s = weir_panels_new(&panels, &view, m->threads, err);
     if (s != WEIR_OK) {
         weir_err_where(err, t->file, t->name, t->offset);
@@ -117,7 +119,8 @@ static weir_status read_linear(weir_model *m, int64_t layer, weir_role w, weir_r
     const weir_tensor *t = weir_slot(m, layer, w);
     if (!t)
         return WEIR_OK;
-    WEIR_TRY(read_bias(m, weir_slot(m, layer, b), p, &out->bias, err));
+    if (!out->bias)
+        WEIR_TRY(read_bias(m, weir_slot(m, layer, b), p, &out->bias, err));
     return pack(m, t, in, true, p, &out->w, err);
 }
 
@@ -135,30 +138,23 @@ static weir_status read_qkv(weir_model *m, int64_t layer, which w, weir_linear *
     return s;
 }
 
-static void free_linear(weir_linear *l)
+weir_status weir_weights_norms(weir_model *m, int64_t l, weir_layer *y, weir_err *err)
 {
-    weir_panels_free((weir_panels *)l->w);
-    *l = (weir_linear){0};
-}
-
-static void free_layer(weir_model *m, weir_layer *y)
-{
-    weir_linear *all[] = {&y->q, &y->k, &y->v, &y->o, &y->pre, &y->up, &y->down};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (all[i]->w)
-            atomic_fetch_sub(&m->panel_bytes, weir_panels_bytes(all[i]->w));
-        free_linear(all[i]);
-    }
-}
-
-static weir_status read_layer(weir_model *m, int64_t l, weir_layer *y, weir_err *err)
-{
-    const weir_spec *s = &m->spec;
-    const part whole_c = {.n = s->C}, whole_f = {.n = s->F};
     WEIR_TRY(read_norm(m, l, WEIR_ROLE_LN1_W, WEIR_ROLE_LN1_B, &y->ln1, err));
     WEIR_TRY(read_norm(m, l, WEIR_ROLE_LN1_POST_W, WEIR_ROLE_END, &y->ln1_post, err));
     WEIR_TRY(read_norm(m, l, WEIR_ROLE_LN2_W, WEIR_ROLE_LN2_B, &y->ln2, err));
-    WEIR_TRY(read_norm(m, l, WEIR_ROLE_LN2_POST_W, WEIR_ROLE_END, &y->ln2_post, err));
+    return read_norm(m, l, WEIR_ROLE_LN2_POST_W, WEIR_ROLE_END, &y->ln2_post, err);
+}
+
+weir_status weir_weights_final_norm(weir_model *m, weir_normw *out, weir_err *err)
+{
+    return read_norm(m, -1, WEIR_ROLE_LNF_W, WEIR_ROLE_LNF_B, out, err);
+}
+
+weir_status weir_weights_pack_layer(weir_model *m, int64_t l, weir_layer *y, weir_err *err)
+{
+    const weir_spec *s = &m->spec;
+    const part whole_c = {.n = s->C}, whole_f = {.n = s->F};
     WEIR_TRY(read_qkv(m, l, Q, &y->q, err));
     WEIR_TRY(read_qkv(m, l, K, &y->k, err));
     WEIR_TRY(read_qkv(m, l, V, &y->v, err));
@@ -168,123 +164,86 @@ static weir_status read_layer(weir_model *m, int64_t l, weir_layer *y, weir_err 
     return read_linear(m, l, WEIR_ROLE_DOWN_W, WEIR_ROLE_DOWN_B, s->F, &whole_c, &y->down, err);
 }
 
-/* --- how much packing takes, known before it is done */
-
-/* Block types stay where they are; the others are copied, outputs rounded up to whole panels. */
-static int64_t panel_bytes(const weir_tensor *t, int64_t n, int64_t k)
+static const weir_tensor *head_tensor(const weir_model *m)
 {
-    if (!t || weir_dtype_block(t->dtype) != 1)
-        return 0;
-    return (n + WEIR_PANEL - 1) / WEIR_PANEL * WEIR_PANEL * k * weir_dtype_bytes(t->dtype);
+    return weir_slot(m, -1, m->tied ? WEIR_ROLE_EMBED : WEIR_ROLE_HEAD);
 }
 
-static int64_t layer_panel_bytes(const weir_model *m, int64_t l)
+weir_status weir_weights_pack_head(weir_model *m, weir_head *h, weir_err *err)
+{
+    const part rows = {.n = h->n, .first = h->first};
+    return pack(m, head_tensor(m), m->spec.C, false, &rows, &h->w, err);
+}
+
+/* --- and released */
+
+static void release_panels(weir_model *m, const weir_panels **w)
+{
+    if (*w)
+        atomic_fetch_sub(&m->panel_bytes, weir_panels_bytes(*w));
+    weir_panels_free((weir_panels *)*w);
+    *w = NULL;
+}
+
+/* A block type has no panels: what it has in memory are pages of the map. */
+static void drop_stored(const weir_tensor *t, int64_t first, int64_t n)
+{
+    if (!t || weir_dtype_block(t->dtype) == 1)
+        return;
+    const int64_t row = (int64_t)t->bytes / t->shape[0];
+    weir_map_drop((const char *)t->data + first * row, (size_t)(n * row));
+}
+
+void weir_weights_release_layer(weir_model *m, int64_t l, weir_layer *y)
+{
+    static const weir_role matrix[] = {WEIR_ROLE_QKV_W, WEIR_ROLE_Q_W,   WEIR_ROLE_K_W,  WEIR_ROLE_V_W,
+                                       WEIR_ROLE_O_W,   WEIR_ROLE_PRE_W, WEIR_ROLE_UP_W, WEIR_ROLE_DOWN_W};
+    weir_linear *all[] = {&y->down, &y->up, &y->pre, &y->o, &y->v, &y->k, &y->q};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        release_panels(m, &all[i]->w);
+    for (size_t i = 0; i < sizeof matrix / sizeof *matrix; i++) {
+        const weir_tensor *t = weir_slot(m, l, matrix[i]);
+        if (t)
+            drop_stored(t, 0, t->shape[0]);
+    }
+}
+
+void weir_weights_release_head(weir_model *m, weir_head *h)
+{
+    release_panels(m, &h->w);
+    drop_stored(head_tensor(m), h->first, h->n);
+}
+
+/* --- how much of the memory that takes, known before it is done */
+
+/* Block types stay where they are and count as they are stored; the others are copied, outputs rounded up to whole
+ * panels. */
+static int64_t matrix_bytes(const weir_tensor *t, int64_t n, int64_t k)
+{
+    if (!t)
+        return 0;
+    if (weir_dtype_block(t->dtype) == 1)
+        n = (n + WEIR_PANEL - 1) / WEIR_PANEL * WEIR_PANEL;
+    return n * (k / weir_dtype_block(t->dtype)) * weir_dtype_bytes(t->dtype);
+}
+
+int64_t weir_weights_layer_bytes(const weir_model *m, int64_t l)
 {
     const weir_spec *s = &m->spec;
     const bool fused = m->layout->qkv != WEIR_QKV_SEPARATE;
     const weir_tensor *q = weir_slot(m, l, fused ? WEIR_ROLE_QKV_W : WEIR_ROLE_Q_W);
     const weir_tensor *k = weir_slot(m, l, fused ? WEIR_ROLE_QKV_W : WEIR_ROLE_K_W);
     const weir_tensor *v = weir_slot(m, l, fused ? WEIR_ROLE_QKV_W : WEIR_ROLE_V_W);
-    return panel_bytes(q, s->H * s->D, s->C) + panel_bytes(k, s->K * s->D, s->C) + panel_bytes(v, s->K * s->D, s->C) +
-           panel_bytes(weir_slot(m, l, WEIR_ROLE_O_W), s->C, s->H * s->D) +
-           panel_bytes(weir_slot(m, l, WEIR_ROLE_PRE_W), s->F, s->C) +
-           panel_bytes(weir_slot(m, l, WEIR_ROLE_UP_W), s->F, s->C) +
-           panel_bytes(weir_slot(m, l, WEIR_ROLE_DOWN_W), s->C, s->F);
+    return matrix_bytes(q, s->H * s->D, s->C) + matrix_bytes(k, s->K * s->D, s->C) +
+           matrix_bytes(v, s->K * s->D, s->C) + matrix_bytes(weir_slot(m, l, WEIR_ROLE_O_W), s->C, s->H * s->D) +
+           matrix_bytes(weir_slot(m, l, WEIR_ROLE_PRE_W), s->F, s->C) +
+           matrix_bytes(weir_slot(m, l, WEIR_ROLE_UP_W), s->F, s->C) +
+           matrix_bytes(weir_slot(m, l, WEIR_ROLE_DOWN_W), s->C, s->F);
 }
 
-int64_t weir_model_panel_bytes(const weir_model *m, int64_t layers, bool head)
+int64_t weir_weights_head_bytes(const weir_model *m, int64_t rows)
 {
-    int64_t bytes = 0;
-    for (int64_t l = 0; l < layers; l++)
-        bytes += layer_panel_bytes(m, l);
-    if (head)
-        bytes += panel_bytes(weir_slot(m, -1, m->tied ? WEIR_ROLE_EMBED : WEIR_ROLE_HEAD), m->spec.V, m->spec.C);
-    return bytes;
-}
-
-/* --- spec.h: made once, under the lock. The model is const to its users; what is made on demand is not. */
-
-static weir_model *open_for_making(const weir_model *m)
-{
-    return (weir_model *)m;
-}
-
-weir_status weir_model_layer(const weir_model *cm, int64_t layer, const weir_layer **out, weir_err *err)
-{
-    weir_model *m = open_for_making(cm);
-    if (layer < 0 || layer >= m->spec.L)
-        return weir_fail(err, WEIR_E_ARG, "layer %lld of a model of %lld layers (counted from 0)", (long long)layer,
-                         (long long)m->spec.L);
-    *out = &m->made.layer[layer];
-    if (atomic_load_explicit(&m->made.layer_ready[layer], memory_order_acquire))
-        return WEIR_OK;
-    weir_status s = WEIR_OK;
-    pthread_mutex_lock(&m->lock);
-    if (!atomic_load_explicit(&m->made.layer_ready[layer], memory_order_relaxed)) {
-        weir_layer *y = &m->made.layer[layer];
-        *y = (weir_layer){.window = m->window[layer]};
-        s = read_layer(m, layer, y, err);
-        if (s == WEIR_OK)
-            atomic_store_explicit(&m->made.layer_ready[layer], true, memory_order_release);
-        else
-            free_layer(m, y);
-    }
-    pthread_mutex_unlock(&m->lock);
-    return s;
-}
-
-weir_status weir_model_final(const weir_model *cm, weir_normw *norm, weir_err *err)
-{
-    weir_model *m = open_for_making(cm);
-    weir_status s = WEIR_OK;
-    pthread_mutex_lock(&m->lock);
-    if (!m->made.norm_ready) {
-        s = read_norm(m, -1, WEIR_ROLE_LNF_W, WEIR_ROLE_LNF_B, &m->made.norm, err);
-        m->made.norm_ready = s == WEIR_OK;
-    }
-    *norm = m->made.norm;
-    pthread_mutex_unlock(&m->lock);
-    return s;
-}
-
-weir_status weir_model_head(const weir_model *cm, weir_linear *head, weir_err *err)
-{
-    weir_model *m = open_for_making(cm);
-    weir_status s = WEIR_OK;
-    pthread_mutex_lock(&m->lock);
-    if (!m->made.head_ready) {
-        const part whole = {.n = m->spec.V};
-        const weir_tensor *t = weir_slot(m, -1, m->tied ? WEIR_ROLE_EMBED : WEIR_ROLE_HEAD);
-        s = pack(m, t, m->spec.C, false, &whole, &m->made.head.w, err);
-        m->made.head_ready = s == WEIR_OK;
-    }
-    *head = m->made.head;
-    pthread_mutex_unlock(&m->lock);
-    return s;
-}
-
-void *weir_model_keep(const weir_model *cm, void *(*make)(const weir_model *m), void (*destroy)(void *))
-{
-    weir_model *m = open_for_making(cm);
-    pthread_mutex_lock(&m->lock);
-    if (!m->made.kept) {
-        m->made.kept = make(m);
-        m->made.kept_destroy = destroy;
-    }
-    void *kept = m->made.kept;
-    pthread_mutex_unlock(&m->lock);
-    return kept;
-}
-
-void weir_weights_free(weir_model *m)
-{
-    for (int64_t l = 0; m->made.layer && l < m->spec.L; l++)
-        free_layer(m, &m->made.layer[l]);
-    free_linear(&m->made.head);
-    weir_panel_pool_free(m->made.pool);
-    if (m->made.kept)
-        m->made.kept_destroy(m->made.kept);
-    weir_arena_free(&m->made.vectors);
+    return matrix_bytes(head_tensor(m), rows, m->spec.C);
 }
 
 /* --- rows of tables */
@@ -308,4 +267,14 @@ int64_t weir_model_embed_rows(const weir_model *m)
 void weir_model_pos_row(const weir_model *m, int64_t pos, float *dst)
 {
     read_row(weir_slot(m, -1, WEIR_ROLE_POS), pos, m->spec.C, dst);
+}
+
+void weir_model_tables_drop(const weir_model *m)
+{
+    static const weir_role table[] = {WEIR_ROLE_EMBED, WEIR_ROLE_POS};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const weir_tensor *t = weir_slot(m, -1, table[i]);
+        if (t)
+            weir_map_drop(t->data, t->bytes);
+    }
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "progress.h"
+#include "round.h"
 #include "schema.h"
 
 static int64_t least(int64_t a, int64_t b)
@@ -12,10 +14,18 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static weir_tiled_spec layout(const weir_act *a)
+/* fill: room for the fill value as it is stored. */
+static weir_tiled_spec layout(const weir_act *a, uint32_t *fill)
 {
-    weir_tiled_spec s = {
-        .elem = WEIR_ELEM_F32, .rank = a->rank3 ? 3 : 2, .outer = 1, .filtered = true, .fill = &a->fill};
+    weir_tiled_spec s = {.elem = a->storage.f16 ? WEIR_ELEM_F16 : WEIR_ELEM_F32,
+                         .rank = a->rank3 ? 3 : 2,
+                         .outer = 1,
+                         .filtered = true,
+                         .fill = fill};
+    if (a->storage.f16)
+        weir_to_f16((uint16_t *)fill, &a->fill, 1);
+    else
+        memcpy(fill, &a->fill, sizeof a->fill);
     if (a->rank3) {
         s.outer = a->heads;
         s.inner = a->size;
@@ -41,6 +51,9 @@ static const char *site_text(const char *name)
 static weir_status describe(const weir_act *a, const weir_point *p, weir_err *err)
 {
     hid_t d = a->rows.id;
+    char entry[WEIR_PROGRESS_NAME];
+    weir_progress_name(entry, a->site, a->layer);
+    WEIR_TRY(weir_h5_put_str(d, "progress", entry, err));
     WEIR_TRY(weir_h5_put_int(d, "layer", a->layer, err));
     WEIR_TRY(weir_h5_put_str(d, "site", site_text(a->name), err));
     WEIR_TRY(weir_h5_put_str(d, "letters", a->units ? "T U" : p->letters, err));
@@ -69,8 +82,8 @@ static weir_status copy_units(weir_act *a, const weir_point *p, const int64_t *u
     return WEIR_OK;
 }
 
-weir_status weir_act_create(weir_act *a, hid_t group, const weir_point *p, const int64_t *units, int64_t n, int64_t ctx,
-                            const weir_tile_writer *w, weir_err *err)
+weir_status weir_act_init(weir_act *a, const weir_point *p, const int64_t *units, int64_t n, int64_t ctx,
+                          const weir_storage *storage, weir_err *err)
 {
     a->rows.id = -1;
     a->site = p->site;
@@ -79,6 +92,7 @@ weir_status weir_act_create(weir_act *a, hid_t group, const weir_point *p, const
     a->heads = p->heads;
     a->size = a->keyed ? ctx : p->size;
     a->point_size = p->size;
+    a->storage = *storage;
     a->fill = p->site == WEIR_SITE_SCORES ? -INFINITY : 0;
     a->rank3 = n < 0 && (a->keyed || p->site == WEIR_SITE_RESULT);
     int64_t width;
@@ -88,9 +102,27 @@ weir_status weir_act_create(weir_act *a, hid_t group, const weir_point *p, const
         return weir_nomem(err, "hook names");
     if (n >= 0)
         WEIR_TRY(copy_units(a, p, units, n, err));
-    weir_tiled_spec spec = layout(a);
+    if (storage->f16 && !(a->wide = weir_calloc((size_t)(n >= 0 ? n : width), sizeof *a->wide)))
+        return weir_nomem(err, "a row");
+    return WEIR_OK;
+}
+
+weir_status weir_act_create(weir_act *a, hid_t group, const weir_point *p, const weir_tile_writer *w, weir_err *err)
+{
+    uint32_t fill;
+    weir_tiled_spec spec = layout(a, &fill);
     WEIR_TRY(weir_tiled_create(&a->rows, group, a->name, &spec, w, err));
     return describe(a, p, err);
+}
+
+weir_status weir_act_open(weir_act *a, hid_t group, const weir_tile_writer *w, weir_err *err)
+{
+    uint32_t fill;
+    weir_tiled_spec spec = layout(a, &fill);
+    WEIR_TRY(weir_tiled_open(&a->rows, group, a->name, &spec, w, err));
+    if (weir_h5_has_ints(a->rows.id, "units", a->units, a->units ? a->n_units : 0))
+        return WEIR_OK;
+    return weir_fail(err, WEIR_E_ARG, "it holds other units of %s", a->name);
 }
 
 weir_status weir_act_scales(const weir_act *a, weir_scales *s, int row_scale, weir_err *err)
@@ -131,24 +163,55 @@ static void put_row(const weir_act *a, float *dst, const float *src, int64_t siz
 {
     if (a->units)
         put_units(a, dst, src, size);
-    else if (a->keyed)
-        put_keys(a, dst, src, size);
     else
-        memcpy(dst, src, a->rows.row_bytes);
+        put_keys(a, dst, src, size);
+}
+
+/* Elements of a row as it is stored. */
+static int64_t row_width(const weir_act *a)
+{
+    return (int64_t)(a->rows.row_bytes / weir_elem_bytes(a->rows.spec.elem));
+}
+
+/* n elements to their place, with the precision that is kept. */
+static void store(const weir_act *a, void *dst, const float *src, int64_t n)
+{
+    if (a->storage.f16)
+        weir_to_f16(dst, src, n);
+    else if (a->storage.mantissa)
+        weir_round_mantissa(dst, src, n, a->storage.mantissa);
+    else if (dst != (const void *)src)
+        memcpy(dst, src, (size_t)n * sizeof *src);
+}
+
+static void store_rows(const weir_act *a, uint8_t *dst, const float *src, int64_t width, int64_t size, int64_t n)
+{
+    int64_t stored = row_width(a);
+    if (!a->units && !a->keyed) {
+        store(a, dst, src, n * stored);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        float *row = a->storage.f16 ? a->wide : (float *)dst;
+        put_row(a, row, src, size);
+        store(a, dst, row, stored);
+        dst += a->rows.row_bytes;
+        src += width;
+    }
 }
 
 /* n rows that are all kept. */
 static weir_status append_run(weir_act *a, weir_tile_writer *w, const float *src, int64_t width, int64_t size,
                               int64_t n, weir_err *err)
 {
-    if (!a->units && !a->keyed)
-        return weir_tiled_append(&a->rows, w, src, n, err);
+    int64_t over = weir_tiled_pass_over(&a->rows, n);
+    src += over * width;
+    n -= over;
     while (n > 0) {
         void *p = NULL;
         int64_t room = 0;
         WEIR_TRY(weir_tiled_room(&a->rows, n, &p, &room, err));
-        for (int64_t i = 0; i < room; i++)
-            put_row(a, (float *)((uint8_t *)p + (size_t)i * a->rows.row_bytes), src + i * width, size);
+        store_rows(a, p, src, width, size, room);
         WEIR_TRY(weir_tiled_added(&a->rows, w, room, err));
         src += room * width;
         n -= room;
@@ -191,5 +254,6 @@ void weir_act_close(weir_act *a)
     weir_tiled_close(&a->rows);
     weir_free(a->name);
     weir_free(a->units);
+    weir_free(a->wide);
     memset(a, 0, sizeof *a);
 }

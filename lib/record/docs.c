@@ -1,201 +1,63 @@
-/* record/docs.c: see docs.h. Nothing here goes through a filter: /docs is small, and its last chunk is written again
- * and again. */
+/* record/docs.c: see docs.h. */
 #include "docs.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "schema.h"
 
-/* --- strings */
+static const struct {
+    const char *name;
+    weir_elem elem;
+} columns[WEIR_DOC_COLUMNS] = {
+    [WEIR_DOC_START] = {"start", WEIR_ELEM_I64},       [WEIR_DOC_COUNT] = {"count", WEIR_ELEM_I64},
+    [WEIR_DOC_BYTE_OFF] = {"byte_off", WEIR_ELEM_I64}, [WEIR_DOC_BYTE_LEN] = {"byte_len", WEIR_ELEM_I64},
+    [WEIR_DOC_SOURCE] = {"source", WEIR_ELEM_I32},
+};
 
-weir_status weir_strings_create(weir_strings *s, hid_t loc, const char *name, bool filtered, weir_tile_writer *w,
-                                weir_err *err)
+static weir_tiled_spec layout(int column)
 {
-    weir_tiled_spec bytes = weir_tiled_column(WEIR_ELEM_U8), offsets = weir_tiled_column(WEIR_ELEM_I64);
-    const int64_t zero = 0;
-    bytes.tile_rows = WEIR_TILE_BYTES;
-    bytes.filtered = offsets.filtered = filtered;
-    hid_t g = weir_h5_create_group(loc, name, false);
-    if (g < 0)
-        return weir_h5_fail(err, "cannot create group %s", name);
-    weir_status st = weir_tiled_create(&s->bytes, g, "bytes", &bytes, w, err);
-    if (!st)
-        st = weir_tiled_create(&s->offsets, g, "offsets", &offsets, w, err);
-    H5Gclose(g);
-    return st ? st : weir_tiled_append(&s->offsets, w, &zero, 1, err);
+    weir_tiled_spec spec = weir_tiled_column(columns[column].elem);
+    spec.filtered = false;
+    return spec;
 }
-
-weir_status weir_strings_append(weir_strings *s, weir_tile_writer *w, weir_str text, weir_err *err)
-{
-    WEIR_TRY(weir_tiled_append(&s->bytes, w, text.p, (int64_t)text.n, err));
-    int64_t end = weir_tiled_rows(&s->bytes);
-    return weir_tiled_append(&s->offsets, w, &end, 1, err);
-}
-
-int64_t weir_strings_count(const weir_strings *s)
-{
-    return weir_tiled_rows(&s->offsets) - 1;
-}
-
-weir_status weir_strings_flush(weir_strings *s, weir_tile_writer *w, weir_err *err)
-{
-    WEIR_TRY(weir_tiled_flush(&s->bytes, w, err));
-    return weir_tiled_flush(&s->offsets, w, err);
-}
-
-void weir_strings_close(weir_strings *s)
-{
-    weir_tiled_close(&s->bytes);
-    weir_tiled_close(&s->offsets);
-}
-
-/* --- the table */
 
 weir_status weir_doc_table_create(weir_doc_table *t, hid_t file, weir_tile_writer *w, weir_err *err)
 {
-    static const struct {
-        const char *name;
-        weir_elem elem;
-    } columns[WEIR_DOC_COLUMNS] = {
-        [WEIR_DOC_START] = {"start", WEIR_ELEM_I64},       [WEIR_DOC_COUNT] = {"count", WEIR_ELEM_I64},
-        [WEIR_DOC_BYTE_OFF] = {"byte_off", WEIR_ELEM_I64}, [WEIR_DOC_BYTE_LEN] = {"byte_len", WEIR_ELEM_I64},
-        [WEIR_DOC_SOURCE] = {"source", WEIR_ELEM_I32},
-    };
     t->group = weir_h5_create_group(file, "docs", false);
-    t->fields = t->group < 0 ? -1 : weir_h5_create_group(t->group, "fields", false);
-    if (t->fields < 0)
+    if (t->group < 0)
         return weir_h5_fail(err, "cannot create group docs");
+    WEIR_TRY(weir_fields_create(&t->fields, t->group, err));
     for (int i = 0; i < WEIR_DOC_COLUMNS; i++) {
-        weir_tiled_spec spec = weir_tiled_column(columns[i].elem);
-        spec.filtered = false;
+        weir_tiled_spec spec = layout(i);
         WEIR_TRY(weir_tiled_create(&t->column[i], t->group, columns[i].name, &spec, w, err));
     }
     return weir_strings_create(&t->sources, file, "sources", false, w, err);
 }
 
-/* A field's name as the name of an HDF5 link: '/' would make a group, "." means the group itself. */
-static weir_status link_name(weir_buf *out, weir_str name, weir_err *err)
+weir_status weir_doc_table_open(weir_doc_table *t, hid_t file, const weir_tile_writer *w, weir_err *err)
 {
-    weir_status st = name.n ? WEIR_OK : weir_buf_add(out, "%", 1);
-    for (size_t i = 0; i < name.n && !st; i++) {
-        unsigned char c = (unsigned char)name.p[i];
-        if (c == '/' || c == '%' || (c == '.' && name.n == 1))
-            st = weir_buf_printf(out, "%%%02X", c);
-        else
-            st = weir_buf_add(out, &name.p[i], 1);
+    hsize_t docs = 0;
+    t->group = H5Gopen2(file, "docs", H5P_DEFAULT);
+    if (t->group < 0)
+        return weir_h5_fail(err, "cannot open group docs");
+    for (int i = 0; i < WEIR_DOC_COLUMNS; i++) {
+        weir_tiled_spec spec = layout(i);
+        WEIR_TRY(weir_tiled_open(&t->column[i], t->group, columns[i].name, &spec, w, err));
     }
-    return st ? weir_nomem(err, "a field's name") : WEIR_OK;
+    hid_t space = H5Dget_space(t->column[WEIR_DOC_BYTE_OFF].id);
+    H5Sget_simple_extent_dims(space, &docs, NULL);
+    H5Sclose(space);
+    WEIR_TRY(weir_fields_open(&t->fields, t->group, docs > 0, w, err));
+    return weir_strings_open(&t->sources, file, "sources", w, err);
 }
 
-/* What stands where a document lacks a field: also the fill value of the dataset. */
-static const void *missing(weir_field_type type)
+weir_status weir_doc_table_declare(weir_doc_table *t, weir_tile_writer *w, const weir_doc *doc, weir_err *err)
 {
-    static const int64_t no_int = INT64_MIN;
-    static const double no_float = NAN;
-    static const uint8_t no_bool = 255;
-    switch (type) {
-    case WEIR_FIELD_INT:
-        return &no_int;
-    case WEIR_FIELD_FLOAT:
-        return &no_float;
-    default:
-        return &no_bool;
-    }
+    return weir_fields_declare(&t->fields, w, doc, err);
 }
 
-static weir_status create_field(weir_doc_table *t, weir_tile_writer *w, const weir_field *f, weir_err *err)
-{
-    weir_field_column *grown = weir_realloc(t->field, (size_t)t->n_fields + 1, sizeof *grown);
-    if (!grown)
-        return weir_nomem(err, "document fields");
-    t->field = grown;
-    weir_field_column *c = &grown[t->n_fields];
-    memset(c, 0, sizeof *c);
-    c->type = f->type;
-    if (!(c->name = weir_strndup(f->name.p, f->name.n)))
-        return weir_nomem(err, "document fields");
-    t->n_fields++;
-    weir_buf link = {0};
-    weir_status st = link_name(&link, f->name, err);
-    if (!st && f->type == WEIR_FIELD_STRING)
-        st = weir_strings_create(&c->text, t->fields, link.p, false, w, err);
-    else if (!st) {
-        weir_tiled_spec spec = weir_tiled_column(f->type == WEIR_FIELD_INT     ? WEIR_ELEM_I64
-                                                 : f->type == WEIR_FIELD_FLOAT ? WEIR_ELEM_F64
-                                                                               : WEIR_ELEM_U8);
-        spec.filtered = false;
-        spec.fill = missing(f->type);
-        st = weir_tiled_create(&c->value, t->fields, link.p, &spec, w, err);
-    }
-    weir_buf_free(&link);
-    return st;
-}
-
-static weir_field_column *find_field(weir_doc_table *t, weir_str name)
-{
-    for (int i = 0; i < t->n_fields; i++)
-        if (strlen(t->field[i].name) == name.n && !memcmp(t->field[i].name, name.p, name.n))
-            return &t->field[i];
-    return NULL;
-}
-
-/* Appends a field's value if it has the column's type; an integer may stand in a column of floats. */
-static weir_status put_field(weir_field_column *c, weir_tile_writer *w, const weir_field *f, weir_err *err)
-{
-    const uint8_t flag = f->i != 0;
-    const double real = f->type == WEIR_FIELD_INT ? (double)f->i : f->f;
-    bool fits = f->type == c->type || (c->type == WEIR_FIELD_FLOAT && f->type == WEIR_FIELD_INT);
-    if (!fits || c->seen)
-        return WEIR_OK;
-    c->seen = true;
-    switch (c->type) {
-    case WEIR_FIELD_INT:
-        return weir_tiled_append(&c->value, w, &f->i, 1, err);
-    case WEIR_FIELD_FLOAT:
-        return weir_tiled_append(&c->value, w, &real, 1, err);
-    case WEIR_FIELD_BOOL:
-        return weir_tiled_append(&c->value, w, &flag, 1, err);
-    default:
-        return weir_strings_append(&c->text, w, f->str, err);
-    }
-}
-
-static weir_status put_fields(weir_doc_table *t, weir_tile_writer *w, const weir_doc *doc, weir_err *err)
-{
-    if (!t->typed) {
-        t->typed = true;
-        for (int i = 0; i < doc->n_fields; i++)
-            if (doc->fields[i].type != WEIR_FIELD_OTHER && !memchr(doc->fields[i].name.p, 0, doc->fields[i].name.n) &&
-                !find_field(t, doc->fields[i].name))
-                WEIR_TRY(create_field(t, w, &doc->fields[i], err));
-    }
-    int stored = 0;
-    for (int i = 0; i < t->n_fields; i++)
-        t->field[i].seen = false;
-    for (int i = 0; i < doc->n_fields; i++) {
-        weir_field_column *c = find_field(t, doc->fields[i].name);
-        if (c)
-            WEIR_TRY(put_field(c, w, &doc->fields[i], err));
-    }
-    for (int i = 0; i < t->n_fields; i++) {
-        weir_field_column *c = &t->field[i];
-        stored += c->seen;
-        if (c->seen)
-            continue;
-        if (c->type == WEIR_FIELD_STRING)
-            WEIR_TRY(weir_strings_append(&c->text, w, (weir_str){"", 0}, err));
-        else
-            WEIR_TRY(weir_tiled_append(&c->value, w, missing(c->type), 1, err));
-    }
-    t->dropped += doc->n_fields - stored;
-    return WEIR_OK;
-}
-
-/* The entry of /sources for the reader's source number. */
-static weir_status source_entry(weir_doc_table *t, weir_tile_writer *w, int32_t source, const char *name,
-                                int32_t *entry, weir_err *err)
+/* The entry of /sources for the reader's source number: where it is kept. -1: not known yet. */
+weir_status weir_doc_table_source_of(weir_doc_table *t, int32_t source, int32_t **entry, weir_err *err)
 {
     if (source < 0)
         return weir_fail(err, WEIR_E_ARG, "document source %d is negative", (int)source);
@@ -207,19 +69,12 @@ static weir_status source_entry(weir_doc_table *t, weir_tile_writer *w, int32_t 
         while (t->n_source_of <= source)
             t->source_of[t->n_source_of++] = -1;
     }
-    if (t->source_of[source] < 0) {
-        int64_t n = weir_strings_count(&t->sources);
-        WEIR_TRY(weir_strings_append(&t->sources, w, (weir_str){name ? name : "", name ? strlen(name) : 0}, err));
-        t->source_of[source] = (int32_t)n;
-    }
-    *entry = t->source_of[source];
+    *entry = &t->source_of[source];
     return WEIR_OK;
 }
 
-weir_status weir_doc_table_add(weir_doc_table *t, weir_tile_writer *w, const weir_doc *doc, const char *source,
-                               weir_err *err)
+static weir_status open_doc(weir_doc_table *t, weir_err *err)
 {
-    int32_t entry;
     if (t->open_n == t->open_cap) {
         int64_t cap = t->open_cap ? 2 * t->open_cap : 64;
         weir_doc_span *grown = weir_realloc(t->open, (size_t)cap, sizeof *grown);
@@ -228,18 +83,40 @@ weir_status weir_doc_table_add(weir_doc_table *t, weir_tile_writer *w, const wei
         t->open = grown;
         t->open_cap = cap;
     }
-    WEIR_TRY(source_entry(t, w, doc->source, source, &entry, err));
-    WEIR_TRY(put_fields(t, w, doc, err));
-    WEIR_TRY(weir_tiled_append(&t->column[WEIR_DOC_BYTE_OFF], w, &doc->byte_off, 1, err));
-    WEIR_TRY(weir_tiled_append(&t->column[WEIR_DOC_BYTE_LEN], w, &doc->byte_len, 1, err));
-    WEIR_TRY(weir_tiled_append(&t->column[WEIR_DOC_SOURCE], w, &entry, 1, err));
     t->open[t->open_n++] = (weir_doc_span){0, 0};
     return WEIR_OK;
+}
+
+weir_status weir_doc_table_add(weir_doc_table *t, weir_tile_writer *w, const weir_doc *doc, const char *source,
+                               weir_err *err)
+{
+    int32_t *entry;
+    if (t->there.next < t->there.n) {
+        WEIR_TRY(weir_doc_table_same(t, doc, source, err));
+        return weir_fields_add(&t->fields, w, doc, true, err);
+    }
+    WEIR_TRY(weir_doc_table_source_of(t, doc->source, &entry, err));
+    if (*entry < 0) {
+        *entry = (int32_t)weir_strings_count(&t->sources);
+        WEIR_TRY(
+            weir_strings_append(&t->sources, w, (weir_str){source ? source : "", source ? strlen(source) : 0}, err));
+    }
+    WEIR_TRY(weir_fields_add(&t->fields, w, doc, false, err));
+    WEIR_TRY(weir_tiled_append(&t->column[WEIR_DOC_BYTE_OFF], w, &doc->byte_off, 1, err));
+    WEIR_TRY(weir_tiled_append(&t->column[WEIR_DOC_BYTE_LEN], w, &doc->byte_len, 1, err));
+    WEIR_TRY(weir_tiled_append(&t->column[WEIR_DOC_SOURCE], w, entry, 1, err));
+    return open_doc(t, err);
 }
 
 int64_t weir_doc_table_count(const weir_doc_table *t)
 {
     return t->closed + t->open_n;
+}
+
+static weir_status put_span(weir_doc_table *t, weir_tile_writer *w, weir_doc_span s, weir_err *err)
+{
+    WEIR_TRY(weir_tiled_append(&t->column[WEIR_DOC_START], w, &s.start, 1, err));
+    return weir_tiled_append(&t->column[WEIR_DOC_COUNT], w, &s.count, 1, err);
 }
 
 /* Documents before `doc` get no more rows. Those without any begin where the next row stands. */
@@ -250,8 +127,7 @@ static weir_status close_before(weir_doc_table *t, weir_tile_writer *w, int64_t 
         weir_doc_span s = t->open[i];
         if (s.count == 0)
             s.start = row;
-        WEIR_TRY(weir_tiled_append(&t->column[WEIR_DOC_START], w, &s.start, 1, err));
-        WEIR_TRY(weir_tiled_append(&t->column[WEIR_DOC_COUNT], w, &s.count, 1, err));
+        WEIR_TRY(put_span(t, w, s, err));
     }
     if (n > 0) {
         memmove(t->open, t->open + n, (size_t)(t->open_n - n) * sizeof *t->open);
@@ -283,34 +159,69 @@ weir_status weir_doc_table_end(weir_doc_table *t, weir_tile_writer *w, int64_t r
     return close_before(t, w, weir_doc_table_count(t), rows, err);
 }
 
+/* One column of spans, with that of the document whose rows come now. Its place in the band is taken for the moment
+ * only: a band that is full has been written, so that there is room. */
+static weir_status flush_span(weir_tiled *column, weir_tile_writer *w, const int64_t *now, weir_err *err)
+{
+    void *place = NULL;
+    int64_t room = 0;
+    if (!now)
+        return column->n ? weir_tiled_flush(column, w, err) : WEIR_OK;
+    WEIR_TRY(weir_tiled_room(column, 1, &place, &room, err));
+    memcpy(place, now, sizeof *now);
+    column->n++;
+    column->kept = -1;
+    weir_status st = weir_tiled_flush(column, w, err);
+    column->n--;
+    column->kept = -1;
+    return st;
+}
+
 weir_status weir_doc_table_flush(weir_doc_table *t, weir_tile_writer *w, weir_err *err)
 {
-    for (int i = 0; i < WEIR_DOC_COLUMNS; i++)
+    const weir_doc_span *now = t->open_n > 0 && t->open[0].count > 0 ? t->open : NULL;
+    for (int i = WEIR_DOC_BYTE_OFF; i < WEIR_DOC_COLUMNS; i++)
         WEIR_TRY(weir_tiled_flush(&t->column[i], w, err));
-    for (int i = 0; i < t->n_fields; i++) {
-        if (t->field[i].type == WEIR_FIELD_STRING)
-            WEIR_TRY(weir_strings_flush(&t->field[i].text, w, err));
-        else
-            WEIR_TRY(weir_tiled_flush(&t->field[i].value, w, err));
-    }
+    WEIR_TRY(flush_span(&t->column[WEIR_DOC_START], w, now ? &now->start : NULL, err));
+    WEIR_TRY(flush_span(&t->column[WEIR_DOC_COUNT], w, now ? &now->count : NULL, err));
+    WEIR_TRY(weir_fields_flush(&t->fields, w, err));
     return weir_strings_flush(&t->sources, w, err);
+}
+
+weir_status weir_doc_table_sync(weir_doc_table *t, weir_err *err)
+{
+    for (int i = 0; i < WEIR_DOC_COLUMNS; i++)
+        WEIR_TRY(weir_tiled_sync(&t->column[i], err));
+    WEIR_TRY(weir_fields_sync(&t->fields, err));
+    return weir_strings_sync(&t->sources, err);
+}
+
+int64_t weir_doc_table_written(const weir_doc_table *t)
+{
+    return t->closed + (t->open_n > 0 && t->open[0].count > 0);
+}
+
+void weir_doc_table_forget(weir_doc_table *t)
+{
+    for (int i = 0; i < WEIR_DOC_COLUMNS; i++)
+        t->column[i].id = -1;
+    for (int i = 0; i < t->fields.n; i++)
+        t->fields.column[i].value.id = t->fields.column[i].text.bytes.id = t->fields.column[i].text.offsets.id = -1;
+    t->sources.bytes.id = t->sources.offsets.id = -1;
+    t->group = t->fields.group = -1;
 }
 
 void weir_doc_table_close(weir_doc_table *t)
 {
     for (int i = 0; i < WEIR_DOC_COLUMNS; i++)
         weir_tiled_close(&t->column[i]);
-    for (int i = 0; i < t->n_fields; i++) {
-        weir_tiled_close(&t->field[i].value);
-        weir_strings_close(&t->field[i].text);
-        weir_free(t->field[i].name);
-    }
+    weir_fields_close(&t->fields);
     weir_strings_close(&t->sources);
-    weir_free(t->field);
     weir_free(t->source_of);
     weir_free(t->open);
-    if (t->fields > 0)
-        H5Gclose(t->fields);
+    weir_free(t->there.byte_off);
+    weir_free(t->there.byte_len);
+    weir_free(t->there.source);
     if (t->group > 0)
         H5Gclose(t->group);
     memset(t, 0, sizeof *t);

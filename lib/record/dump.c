@@ -1,7 +1,6 @@
-/* record/dump.c: the life of a dump after its creation: rows, commit and rename, or abort. */
+/* record/dump.c: the life of a dump after its creation: documents and values, commit and rename, or abort. */
 #include "dump.h"
 
-#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,15 +17,18 @@ bool weir_dump_close_file(weir_dump *d)
     for (int i = 0; i < d->n_acts; i++)
         weir_act_close(&d->act[i]);
     d->n_acts = 0;
+    for (int i = 0; i < d->n_own; i++)
+        weir_own_close(&d->own[i]);
+    d->n_own = 0;
+    d->n_columns = 0;
     weir_scales_free(&d->scales);
-    if (d->progress >= 0)
-        H5Dclose(d->progress);
+    weir_progress_close(&d->progress);
     if (d->tokens >= 0)
         H5Gclose(d->tokens);
     if (d->activations >= 0)
         H5Gclose(d->activations);
     bool good = d->file < 0 || H5Fclose(d->file) >= 0;
-    d->file = d->activations = d->tokens = d->progress = -1;
+    d->file = d->activations = d->tokens = -1;
     return good;
 }
 
@@ -35,7 +37,9 @@ void weir_dump_free(weir_dump *d)
     weir_dump_close_file(d);
     weir_tile_writer_free(&d->writer);
     weir_free(d->act);
-    weir_free(d->group);
+    weir_free(d->own);
+    weir_strmap_free(&d->act_index);
+    weir_free(d->column);
     weir_free(d->path);
     weir_free(d->part);
     weir_free(d);
@@ -55,76 +59,26 @@ weir_status weir_dump_enter(weir_dump *d, weir_h5_quiet *q, weir_err *err)
 
 weir_status weir_dump_leave(weir_dump *d, const weir_h5_quiet *q, weir_status st, weir_err *err)
 {
-    weir_h5_quiet_end(q);
     if (st) {
         d->failed = st;
         weir_err_where(err, d->path, NULL, -1);
+        if ((st == WEIR_E_IO || st == WEIR_E_HDF5) && d->file >= 0)
+            weir_dump_salvage(d, err);
     }
+    weir_h5_quiet_end(q);
     return st;
-}
-
-/* The first row comes: what is still missing of the file is made, so that afterwards datasets only grow. */
-weir_status weir_dump_begin(weir_dump *d, weir_err *err)
-{
-    int row;
-    if (d->begun)
-        return WEIR_OK;
-    WEIR_TRY(weir_scales_add(&d->scales, "row", d->row.id, &row, err));
-    for (int i = 0; i < WEIR_TOK_COLUMNS; i++)
-        if (i != WEIR_TOK_LOGPROB || d->logprob)
-            WEIR_TRY(weir_scales_use(&d->scales, d->token[i].id, 1, &row, err));
-    for (int i = 0; i < d->n_acts; i++)
-        WEIR_TRY(weir_act_scales(&d->act[i], &d->scales, row, err));
-    WEIR_TRY(weir_scales_attach(&d->scales, err));
-    WEIR_TRY(weir_progress_create(d, err));
-    d->begun = true;
-    return WEIR_OK;
 }
 
 weir_status weir_dump_doc(weir_dump *d, const weir_doc *doc, const char *source, weir_err *err)
 {
     weir_h5_quiet q;
     WEIR_TRY(weir_dump_enter(d, &q, err));
-    weir_status st = weir_doc_table_add(&d->docs, &d->writer, doc, source, err);
+    weir_status st = weir_dump_begin(d, err);
+    if (!st && d->docs.there.next == d->docs.there.n)
+        st = weir_dump_trim(d, err);
     if (!st)
-        st = weir_dump_begin(d, err);
+        st = weir_doc_table_add(&d->docs, &d->writer, doc, source, err);
     return weir_dump_leave(d, &q, st, err);
-}
-
-static weir_status append_logprob(weir_dump *d, const weir_token_rows *t, weir_err *err)
-{
-    const float nan = NAN;
-    if (t->logprob)
-        return weir_tiled_append(&d->token[WEIR_TOK_LOGPROB], &d->writer, t->logprob, t->n, err);
-    for (int64_t i = 0; i < t->n; i++)
-        WEIR_TRY(weir_tiled_append(&d->token[WEIR_TOK_LOGPROB], &d->writer, &nan, 1, err));
-    return WEIR_OK;
-}
-
-weir_status weir_dump_append_tokens(weir_dump *d, const weir_token_rows *t, weir_err *err)
-{
-    const void *column[] = {t->id, t->doc, t->pos, t->ctx_pos, t->byte_off, t->byte_len, t->flags};
-    int64_t first = weir_tiled_rows(&d->row);
-    WEIR_TRY(weir_dump_begin(d, err));
-    for (int64_t i = 0, end; i < t->n; i = end) {
-        for (end = i + 1; end < t->n && t->doc[end] == t->doc[i];)
-            end++;
-        WEIR_TRY(weir_doc_table_rows(&d->docs, &d->writer, t->doc[i], first + i, end - i, err));
-    }
-    for (int i = 0; i < WEIR_TOK_LOGPROB; i++)
-        WEIR_TRY(weir_tiled_append(&d->token[i], &d->writer, column[i], t->n, err));
-    if (d->logprob)
-        WEIR_TRY(append_logprob(d, t, err));
-    for (int64_t i = first; i < first + t->n; i++)
-        WEIR_TRY(weir_tiled_append(&d->row, &d->writer, &i, 1, err));
-    return WEIR_OK;
-}
-
-weir_status weir_dump_tokens(weir_dump *d, const weir_token_rows *t, weir_err *err)
-{
-    weir_h5_quiet q;
-    WEIR_TRY(weir_dump_enter(d, &q, err));
-    return weir_dump_leave(d, &q, weir_dump_append_tokens(d, t, err), err);
 }
 
 weir_want weir_dump_wants(const weir_dump *d, const weir_point *p)
@@ -140,6 +94,8 @@ weir_status weir_dump_value(weir_dump *d, const weir_value *v, weir_err *err)
         return weir_fail(err, WEIR_E_HOOK, "%s was not declared for %s", v->point->name, d->path);
     WEIR_TRY(weir_dump_enter(d, &q, err));
     weir_status st = weir_dump_begin(d, err);
+    if (!st && d->act[i].rows.over < v->rows->n)
+        st = weir_dump_trim(d, err);
     if (!st)
         st = weir_act_append(&d->act[i], &d->writer, v, err);
     if (st)
@@ -149,20 +105,29 @@ weir_status weir_dump_value(weir_dump *d, const weir_value *v, weir_err *err)
 
 /* --- commit */
 
+static weir_status check_count(const weir_tiled *t, const char *name, int64_t rows, weir_err *err)
+{
+    int64_t n = weir_tiled_rows(t);
+    if (n == rows)
+        return WEIR_OK;
+    if (n == 0)
+        return weir_fail(err, WEIR_E_HOOK, "%s never fired: it has no rows, the dump has %lld tokens", name,
+                         (long long)rows);
+    return weir_fail(err, WEIR_E_HOOK, "%s has %lld rows, the dump has %lld tokens", name, (long long)n,
+                     (long long)rows);
+}
+
 static weir_status check_rows(const weir_dump *d, weir_err *err)
 {
     int64_t rows = weir_tiled_rows(&d->row);
-    for (int i = 0; i < d->n_acts; i++) {
-        int64_t n = weir_tiled_rows(&d->act[i].rows);
-        if (n == rows)
-            continue;
-        if (n == 0)
-            return weir_fail(err, WEIR_E_HOOK, "%s never fired: it has no rows, the dump has %lld tokens",
-                             d->act[i].name, (long long)rows);
-        return weir_fail(err, WEIR_E_HOOK, "%s has %lld rows, the dump has %lld tokens", d->act[i].name, (long long)n,
-                         (long long)rows);
-    }
-    return WEIR_OK;
+    if (d->docs.there.next < d->docs.there.n)
+        return weir_fail(err, WEIR_E_ARG, "the text has changed: it has %lld documents, the file has %lld",
+                         (long long)d->docs.there.next, (long long)d->docs.there.n);
+    for (int i = 0; i < d->n_acts; i++)
+        WEIR_TRY(check_count(&d->act[i].rows, d->act[i].name, rows, err));
+    for (int i = 0; i < d->n_own; i++)
+        WEIR_TRY(check_count(&d->own[i].rows, d->own[i].name, rows, err));
+    return d->logprob ? check_count(&d->token[WEIR_TOK_LOGPROB], "logprob", rows, err) : WEIR_OK;
 }
 
 /* Everything in memory to the file. */
@@ -170,14 +135,7 @@ static weir_status write_tails(weir_dump *d, weir_err *err)
 {
     WEIR_TRY(weir_dump_begin(d, err));
     WEIR_TRY(weir_doc_table_end(&d->docs, &d->writer, weir_tiled_rows(&d->row), err));
-    for (int i = 0; i < WEIR_TOK_COLUMNS; i++)
-        if (i != WEIR_TOK_LOGPROB || d->logprob)
-            WEIR_TRY(weir_tiled_flush(&d->token[i], &d->writer, err));
-    WEIR_TRY(weir_tiled_flush(&d->row, &d->writer, err));
-    for (int i = 0; i < d->n_acts; i++)
-        WEIR_TRY(weir_tiled_flush(&d->act[i].rows, &d->writer, err));
-    WEIR_TRY(weir_doc_table_flush(&d->docs, &d->writer, err));
-    return weir_progress_write(d, err);
+    return weir_dump_put(d, true, err);
 }
 
 static void summarise(const weir_dump *d, weir_dump_summary *s)
@@ -186,41 +144,63 @@ static void summarise(const weir_dump *d, weir_dump_summary *s)
     s->rows = weir_tiled_rows(&d->row);
     s->docs = weir_doc_table_count(&d->docs);
     s->datasets = d->n_acts;
-    s->dropped_fields = d->docs.dropped;
+    s->dropped_fields = d->docs.fields.dropped;
     for (int i = 0; i < d->n_acts; i++)
         s->raw_bytes += weir_tiled_rows(&d->act[i].rows) * (int64_t)d->act[i].rows.row_bytes;
 }
 
-/* Tail, complete = 1, close, rename. After it d holds no file, whatever happened. */
-static weir_status complete(weir_dump *d, weir_dump_summary *summary, weir_err *err)
+/* The last thing that is written, to a file in which all else is safe. Followers may have it open: no lock. */
+static weir_status say_complete(const weir_dump *d, weir_err *err)
+{
+    WEIR_TRY(weir_dump_check_part(d, err));
+    hid_t f = weir_h5_open_file(d->part, false, false);
+    if (f < 0)
+        return weir_h5_fail(err, "cannot open %s", d->part);
+    weir_status st = weir_h5_put_int(f, "complete", 1, err);
+    if (H5Fclose(f) < 0 && !st)
+        st = weir_h5_fail(err, "cannot write");
+    return st;
+}
+
+/* Tail, close, complete = 1, rename. */
+static weir_status complete(weir_dump *d, weir_dump_summary *s, weir_err *err)
 {
     struct stat st;
-    weir_dump_summary s;
     WEIR_TRY(write_tails(d, err));
     WEIR_TRY(check_rows(d, err));
-    summarise(d, &s);
-    /* Everything else first: a file that says complete is complete. */
+    summarise(d, s);
     if (H5Fflush(d->file, H5F_SCOPE_LOCAL) < 0)
         return weir_h5_fail(err, "cannot write");
-    WEIR_TRY(weir_h5_put_int(d->file, "complete", 1, err));
     if (!weir_dump_close_file(d))
         return weir_h5_fail(err, "cannot close %s", d->part);
+    WEIR_TRY(say_complete(d, err));
     WEIR_TRY(weir_dump_publish_part(d, err));
     d->completed = true;
-    s.file_bytes = stat(d->path, &st) ? 0 : (int64_t)st.st_size;
-    if (summary)
-        *summary = s;
+    s->file_bytes = stat(d->path, &st) ? 0 : (int64_t)st.st_size;
     return WEIR_OK;
+}
+
+static void say_where(const weir_dump *d, weir_err *err)
+{
+    size_t n = err ? strlen(err->msg) : 0;
+    if (err)
+        snprintf(err->msg + n, sizeof err->msg - n, " (the rows are in %s)", d->part);
 }
 
 weir_status weir_dump_complete(weir_dump *d, weir_dump_summary *summary, weir_err *err)
 {
     weir_h5_quiet q;
+    weir_dump_summary s = {0};
     WEIR_TRY(weir_dump_enter(d, &q, err));
-    weir_status st = complete(d, summary, err);
-    weir_dump_close_file(d);
-    if (st)
-        weir_dump_settle_part(d, st, err);
+    weir_status st = complete(d, &s, err);
+    bool healthy = st != WEIR_E_IO && st != WEIR_E_HDF5; /* else leave gives the file up */
+    if (healthy || d->file < 0) {
+        weir_dump_close_file(d);
+        if (st && weir_dump_check_part(d, NULL) == WEIR_OK)
+            say_where(d, err);
+    }
+    if (!st && summary)
+        *summary = s;
     return weir_dump_leave(d, &q, st, err);
 }
 
@@ -234,15 +214,26 @@ weir_status weir_dump_commit(weir_dump *d, weir_dump_summary *summary, weir_err 
     return st;
 }
 
+/* What has come is kept: all of it, or, after an error that is not the file's, what is whole. */
+static void keep_rows(weir_dump *d)
+{
+    weir_status st = d->failed || !d->begun ? WEIR_OK : write_tails(d, NULL);
+    if (!st && d->failed && d->begun)
+        st = weir_dump_put(d, false, NULL);
+    if (st)
+        weir_dump_salvage(d, NULL);
+}
+
 void weir_dump_abort(weir_dump *d, bool keep)
 {
     weir_h5_quiet q;
     if (!d)
         return;
     weir_h5_quiet_begin(&q);
-    if (keep && !d->failed && !d->completed && write_tails(d, NULL))
-        d->failed = WEIR_E_IO; /* what could be written is written; complete is 0 */
-    if (!keep && !d->completed && !d->part_whole)
+    keep = keep || d->resumed;
+    if (keep && d->file >= 0 && !d->completed)
+        keep_rows(d);
+    if (!keep && !d->completed && !d->part_whole && !d->part_saved)
         weir_dump_drop_part(d);
     weir_dump_free(d);
     weir_h5_quiet_end(&q);

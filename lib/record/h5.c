@@ -96,6 +96,16 @@ hid_t weir_h5_create_file(const char *path)
     return f;
 }
 
+hid_t weir_h5_open_file(const char *path, bool locked, bool apart)
+{
+    hid_t fapl = weir_h5_access();
+    bool good = fapl >= 0 && (locked || H5Pset_file_locking(fapl, false, true) >= 0) &&
+                (!apart || H5Pset_fapl_stdio(fapl) >= 0); /* files of different drivers are different files to HDF5 */
+    hid_t f = good ? H5Fopen(path, H5F_ACC_RDWR, fapl) : -1;
+    close_list(fapl);
+    return f;
+}
+
 hid_t weir_h5_create_group(hid_t loc, const char *name, bool in_order)
 {
     hid_t p = without_times(H5P_GROUP_CREATE), g = -1;
@@ -253,6 +263,21 @@ bool weir_h5_get_int(hid_t loc, const char *name, int64_t *v)
     }
     H5Eclear2(H5E_DEFAULT);
     return good;
+}
+
+bool weir_h5_has_ints(hid_t loc, const char *name, const int64_t *v, int64_t n)
+{
+    if (H5Aexists(loc, name) <= 0)
+        return n == 0;
+    hid_t a = H5Aopen(loc, name, H5P_DEFAULT), type = H5Aget_type(a), space = H5Aget_space(a);
+    bool same = n > 0 && H5Tget_class(type) == H5T_INTEGER && H5Sget_simple_extent_npoints(space) == n;
+    int64_t *there = same ? weir_calloc((size_t)n, sizeof *there) : NULL;
+    same = there && H5Aread(a, H5T_NATIVE_INT64, there) >= 0 && !memcmp(there, v, (size_t)n * sizeof *v);
+    weir_free(there);
+    H5Tclose(type);
+    H5Sclose(space);
+    H5Aclose(a);
+    return same;
 }
 
 weir_status weir_h5_is_ours(const char *path, bool *ours, weir_err *err)

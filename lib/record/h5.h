@@ -23,9 +23,13 @@ weir_status weir_h5_fail(weir_err *err, const char *fmt, ...) WEIR_PRINTF(2, 3);
 /* File access as weir wants it: format of HDF5 1.10 (readable there, ready for SWMR), locks that may be missing (NFS).
  * -1 on failure. */
 hid_t weir_h5_access(void);
-/* Creating, without object times; -1 on failure, the reason left for weir_h5_fail. in_order: the group keeps the order in
- * which its links were made. A dataset of fixed size, contiguous, without filters. */
+/* Creating, without object times; -1 on failure, the reason left for weir_h5_fail. in_order: the group keeps the order
+ * in which its links were made. A dataset of fixed size, contiguous, without filters. */
 hid_t weir_h5_create_file(const char *path);
+/* Opens for reading and writing; -1 on failure, the reason left for weir_h5_fail. locked: no other program may have it
+ * open. apart: also if HDF5 has the file open in this process already, which it has after a close that was left out:
+ * what it keeps of that is not looked at. */
+hid_t weir_h5_open_file(const char *path, bool locked, bool apart);
 hid_t weir_h5_create_group(hid_t loc, const char *name, bool in_order);
 hid_t weir_h5_create_dataset(hid_t loc, const char *name, hid_t type, hid_t space);
 
@@ -37,6 +41,8 @@ weir_status weir_h5_put_ints(hid_t loc, const char *name, const int64_t *v, int6
 /* An attribute as text: strings as they are, integers and floats formatted, lists joined by ", ". *out = NULL when it
  * is absent or of another kind, else to be freed with weir_free. Fails for want of memory only. */
 WEIR_CHECKED weir_status weir_h5_get_text(hid_t loc, const char *name, char **out, weir_err *err);
+/* Does the attribute hold exactly these integers? n = 0: is it absent? */
+bool weir_h5_has_ints(hid_t loc, const char *name, const int64_t *v, int64_t n);
 /* A scalar integer attribute; false when it is absent or no integer. */
 bool weir_h5_get_int(hid_t loc, const char *name, int64_t *v);
 

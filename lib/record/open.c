@@ -1,7 +1,6 @@
 /* record/open.c: NAME.part and everything in it that does not depend on rows. */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/mem.h"
 #include "dump.h"
@@ -23,43 +22,6 @@ static weir_status create_file(weir_dump *d, bool force, weir_err *err)
     return WEIR_OK;
 }
 
-static weir_status put_header(weir_dump *d, const weir_dump_header *h, const weir_dump_options *o, weir_err *err)
-{
-    char now[32];
-    time_t t = time(NULL);
-    struct tm tm;
-    strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
-    const struct {
-        const char *name, *text;
-    } texts[] = {
-        {"format", WEIR_DUMP_FORMAT},
-        {"weir_version", weir_version()},
-        {"command_line", o->command_line},
-        {"time_utc", now},
-        {"model", h->model},
-        {"family", h->family},
-        {"fingerprint", h->fingerprint},
-        {"tokenizer_fingerprint", h->tokenizer_fingerprint},
-        {"bos", o->bos},
-        {"dtype", h->dtype},
-        {"kernel", o->kernel},
-        {"interventions", o->interventions ? o->interventions : "[]"},
-        {"edits", "[]"},
-    };
-    const struct {
-        const char *name;
-        int64_t value;
-    } ints[] = {
-        {"format_version", WEIR_DUMP_VERSION}, {"ctx", d->ctx}, {"stride", o->stride},
-        {"threads", o->run_threads},           {"complete", 0},
-    };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        WEIR_TRY(weir_h5_put_str(d->file, texts[i].name, texts[i].text, err));
-    for (size_t i = 0; i < sizeof ints / sizeof *ints; i++)
-        WEIR_TRY(weir_h5_put_int(d->file, ints[i].name, ints[i].value, err));
-    return WEIR_OK;
-}
-
 static weir_status put_vocab(weir_dump *d, const weir_dump_header *h, weir_err *err)
 {
     weir_strings vocab;
@@ -73,7 +35,14 @@ static weir_status put_vocab(weir_dump *d, const weir_dump_header *h, weir_err *
     return st;
 }
 
-static weir_status create_tokens(weir_dump *d, weir_err *err)
+static weir_status make_column(weir_dump *d, weir_tiled *t, hid_t loc, const char *name, const weir_tiled_spec *spec,
+                               weir_err *err)
+{
+    return d->resumed ? weir_tiled_open(t, loc, name, spec, &d->writer, err)
+                      : weir_tiled_create(t, loc, name, spec, &d->writer, err);
+}
+
+weir_status weir_dump_open_tokens(weir_dump *d, weir_err *err)
 {
     static const struct {
         const char *name;
@@ -89,7 +58,7 @@ static weir_status create_tokens(weir_dump *d, weir_err *err)
         [WEIR_TOK_LOGPROB] = {"logprob", WEIR_ELEM_F32},
     };
     const float nan = NAN;
-    d->tokens = weir_h5_create_group(d->file, "tokens", false);
+    d->tokens = d->resumed ? H5Gopen2(d->file, "tokens", H5P_DEFAULT) : weir_h5_create_group(d->file, "tokens", false);
     if (d->tokens < 0)
         return weir_h5_fail(err, "cannot create group tokens");
     for (int i = 0; i < WEIR_TOK_COLUMNS; i++) {
@@ -97,10 +66,10 @@ static weir_status create_tokens(weir_dump *d, weir_err *err)
         if (i == WEIR_TOK_LOGPROB && !d->logprob)
             continue;
         spec.fill = i == WEIR_TOK_LOGPROB ? &nan : NULL;
-        WEIR_TRY(weir_tiled_create(&d->token[i], d->tokens, columns[i].name, &spec, &d->writer, err));
+        WEIR_TRY(make_column(d, &d->token[i], d->tokens, columns[i].name, &spec, err));
     }
     weir_tiled_spec row = weir_tiled_column(WEIR_ELEM_I64);
-    return weir_tiled_create(&d->row, d->file, "row", &row, &d->writer, err);
+    return make_column(d, &d->row, d->file, "row", &row, err);
 }
 
 /* Hook points keep the order in which they fire, also when a reader lists them. */
@@ -112,15 +81,24 @@ static weir_status create_activations(weir_dump *d, weir_err *err)
 
 static weir_status create_all(weir_dump *d, const weir_dump_header *h, const weir_dump_options *o, weir_err *err)
 {
-    WEIR_TRY(weir_tile_writer_init(&d->writer, o->compress, o->threads, err));
-    WEIR_TRY(weir_dump_check_target(d->path, err));
     WEIR_TRY(create_file(d, o->force, err));
-    d->scales.file = d->file;
-    WEIR_TRY(put_header(d, h, o, err));
+    WEIR_TRY(weir_dump_put_header(d, h, o, err));
     WEIR_TRY(put_vocab(d, h, err));
     WEIR_TRY(weir_doc_table_create(&d->docs, d->file, &d->writer, err));
-    WEIR_TRY(create_tokens(d, err));
+    WEIR_TRY(weir_dump_open_tokens(d, err));
     return create_activations(d, err);
+}
+
+static weir_status open_dump(weir_dump *d, const weir_dump_header *h, const weir_dump_options *o, weir_err *err)
+{
+    WEIR_TRY(weir_tile_writer_init(&d->writer, o->compress, o->threads, err));
+    WEIR_TRY(weir_dump_check_target(d->path, err));
+    if (o->resume)
+        WEIR_TRY(weir_dump_resume(d, h, o, err));
+    if (!d->resumed)
+        WEIR_TRY(create_all(d, h, o, err));
+    d->scales.file = d->file;
+    return WEIR_OK;
 }
 
 static weir_status alloc_dump(weir_dump **out, const char *path, weir_err *err)
@@ -129,7 +107,7 @@ static weir_status alloc_dump(weir_dump **out, const char *path, weir_err *err)
     size_t n = strlen(path);
     if (!d)
         return weir_nomem(err, "a dump");
-    d->file = d->activations = d->tokens = d->progress = -1;
+    d->file = d->activations = d->tokens = -1;
     d->path = weir_strndup(path, n);
     d->part = weir_calloc(n + sizeof ".part", 1);
     if (!d->path || !d->part) {
@@ -144,23 +122,43 @@ static weir_status alloc_dump(weir_dump **out, const char *path, weir_err *err)
     return WEIR_OK;
 }
 
+static weir_status check_options(const weir_dump_options *o, weir_err *err)
+{
+    if (o->compress < 0 || o->compress > 9)
+        return weir_fail(err, WEIR_E_ARG, "compression level %d is not in 0..9", o->compress);
+    if (o->mantissa != 0 && o->mantissa != 7 && o->mantissa != 10)
+        return weir_fail(err, WEIR_E_ARG, "a mantissa of %d bits is not offered: 7 or 10", o->mantissa);
+    if (o->mantissa && o->f16)
+        return weir_fail(err, WEIR_E_ARG, "16-bit floats have their own mantissa: choose one");
+    if (o->resume && o->from_passes)
+        return weir_fail(err, WEIR_E_ARG,
+                         "a recording of passes alone cannot be resumed: nothing tells its rows apart");
+    return WEIR_OK;
+}
+
 weir_status weir_dump_new(weir_dump **out, const char *path, const weir_dump_header *h, const weir_dump_options *o,
                           weir_err *err)
 {
     weir_h5_quiet q;
     weir_dump *d = NULL;
-    if (o->compress < 0 || o->compress > 9)
-        return weir_fail(err, WEIR_E_ARG, "compression level %d is not in 0..9", o->compress);
+    *out = NULL;
+    WEIR_TRY(check_options(o, err));
     WEIR_TRY(alloc_dump(&d, path, err));
     d->ctx = o->ctx > 0 ? o->ctx : h->ctx;
+    d->storage = (weir_storage){o->mantissa, o->f16};
+    d->log = o->log;
     d->logprob = o->logprob;
+    d->logprob_late = o->logprob_late;
     d->from_passes = o->from_passes;
     d->last_tag = INT64_MIN;
     weir_h5_quiet_begin(&q);
-    weir_status st = create_all(d, h, o, err);
+    weir_status st = open_dump(d, h, o, err);
     if (st) {
         weir_err_where(err, path, NULL, -1);
-        weir_dump_drop_part(d);
+        if ((st == WEIR_E_IO || st == WEIR_E_HDF5) && d->file >= 0)
+            weir_dump_salvage(d, err);
+        if (!d->resumed)
+            weir_dump_drop_part(d);
         weir_dump_free(d);
         d = NULL;
     }
@@ -171,10 +169,19 @@ weir_status weir_dump_new(weir_dump **out, const char *path, const weir_dump_hea
 
 int weir_dump_find_act(const weir_dump *d, const char *name)
 {
-    for (int i = 0; i < d->n_acts; i++)
-        if (!strcmp(d->act[i].name, name))
-            return i;
-    return -1;
+    int64_t i;
+    return weir_strmap_get(&d->act_index, name, strlen(name), &i) ? (int)i : -1;
+}
+
+static weir_status make_act(weir_dump *d, weir_act *a, const weir_point *p, const int64_t *units, int64_t n,
+                            weir_err *err)
+{
+    WEIR_TRY(weir_act_init(a, p, units, n, d->ctx, &d->storage, err));
+    WEIR_TRY(d->resumed ? weir_act_open(a, d->activations, &d->writer, err)
+                        : weir_act_create(a, d->activations, p, &d->writer, err));
+    if (weir_strmap_add(&d->act_index, (weir_str){a->name, strlen(a->name)}, d->n_acts, NULL, NULL))
+        return weir_nomem(err, "hook names");
+    return WEIR_OK;
 }
 
 weir_status weir_dump_add_point(weir_dump *d, const weir_point *p, const int64_t *units, int64_t n, weir_err *err)
@@ -184,21 +191,19 @@ weir_status weir_dump_add_point(weir_dump *d, const weir_point *p, const int64_t
         return weir_fail(err, WEIR_E_ARG, "hook points must be declared before the first row");
     if (weir_dump_find_act(d, p->name) >= 0)
         return WEIR_OK;
-    weir_act *grown = weir_realloc(d->act, (size_t)d->n_acts + 1, sizeof *grown);
+    weir_act *grown = weir_grow(d->act, (size_t)d->n_acts, sizeof *grown);
     if (!grown)
         return weir_nomem(err, "a dump's datasets");
     d->act = grown;
     weir_act *a = &grown[d->n_acts];
     memset(a, 0, sizeof *a);
-    weir_h5_quiet_begin(&q);
-    weir_status st = weir_act_create(a, d->activations, p, units, n, d->ctx, &d->writer, err);
+    WEIR_TRY(weir_dump_enter(d, &q, err));
+    weir_status st = make_act(d, a, p, units, n, err);
     if (st) {
+        weir_err_where(err, d->resumed ? d->part : d->path, p->name, -1);
         weir_act_close(a);
-        d->failed = st;
-        weir_err_where(err, d->path, p->name, -1);
     } else {
         d->n_acts++;
     }
-    weir_h5_quiet_end(&q);
-    return st;
+    return weir_dump_leave(d, &q, st, err);
 }

@@ -59,7 +59,8 @@ weir_status weir_dump_take_part(weir_dump *d, bool force, weir_err *err)
         WEIR_TRY(clear_part(d->part, err));
     int fd = open(d->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0 && errno == EEXIST)
-        return weir_fail(err, WEIR_E_ARG, "%s exists (an unfinished dump): remove it, or use --force", d->part);
+        return weir_fail(err, WEIR_E_ARG,
+                         "%s exists (an unfinished dump): --resume goes on with it, --force begins again", d->part);
     if (fd < 0 || fstat(fd, &st)) {
         int number = errno;
         if (fd >= 0)
@@ -73,25 +74,35 @@ weir_status weir_dump_take_part(weir_dump *d, bool force, weir_err *err)
     return WEIR_OK;
 }
 
+weir_status weir_dump_adopt_part(weir_dump *d, bool *there, weir_err *err)
+{
+    struct stat st;
+    *there = lstat(d->part, &st) == 0;
+    if (!*there)
+        return WEIR_OK;
+    if (!S_ISREG(st.st_mode))
+        return weir_fail(err, WEIR_E_ARG, "%s is not a file: remove it", d->part);
+    d->part_taken = true;
+    d->part_dev = st.st_dev;
+    d->part_ino = st.st_ino;
+    return WEIR_OK;
+}
+
+weir_status weir_dump_check_part(const weir_dump *d, weir_err *err)
+{
+    if (is_mine(d))
+        return WEIR_OK;
+    return weir_fail(err, WEIR_E_IO, "%s was removed or replaced while it was written: its rows are lost", d->part);
+}
+
 weir_status weir_dump_publish_part(weir_dump *d, weir_err *err)
 {
-    if (!is_mine(d))
-        return weir_fail(err, WEIR_E_IO, "%s was removed or replaced while it was written: its rows are lost", d->part);
+    WEIR_TRY(weir_dump_check_part(d, err));
     d->part_whole = true;
     weir_status r = weir_dump_check_target(d->path, err);
     if (!r && rename(d->part, d->path))
         r = weir_fail(err, WEIR_E_IO, "cannot rename %s: %s", d->part, strerror(errno));
     return r;
-}
-
-void weir_dump_settle_part(weir_dump *d, weir_status st, weir_err *err)
-{
-    if (!d->part_whole && (st == WEIR_E_IO || st == WEIR_E_HDF5)) {
-        weir_dump_drop_part(d);
-    } else if (err) {
-        size_t n = strlen(err->msg);
-        snprintf(err->msg + n, sizeof err->msg - n, " (the rows are in %s)", d->part);
-    }
 }
 
 void weir_dump_drop_part(weir_dump *d)

@@ -33,12 +33,14 @@ static weir_status pass_doc(weir_dump *d, int64_t tag, weir_err *err)
                          "sequence %lld comes after sequence %lld: rows of a dump stand in document order",
                          (long long)tag, (long long)d->last_tag);
     d->last_tag = tag;
-    WEIR_TRY(weir_doc_table_add(&d->docs, &d->writer, &doc, "run", err));
-    return weir_dump_begin(d, err);
+    return weir_doc_table_add(&d->docs, &d->writer, &doc, "run", err);
 }
 
+/* The values of the pass before have come: what it made whole is put into the file. */
 static weir_status pass_rows(weir_dump *d, const weir_rows *rows, weir_err *err)
 {
+    WEIR_TRY(weir_dump_begin(d, err));
+    WEIR_TRY(weir_dump_flush_bands(d, err));
     for (int64_t i = 0; i < rows->n; i++) {
         if (!rows->keep[i])
             continue;

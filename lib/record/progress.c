@@ -1,35 +1,62 @@
-/* record/progress.c: /progress: how many rows of each group of datasets are whole on disk. */
-#include <inttypes.h>
+/* record/progress.c: see progress.h. */
+#include "progress.h"
+
 #include <string.h>
 
 #include "base/mem.h"
-#include "dump.h"
 
-void weir_progress_name(char out[24], weir_site site, int layer)
+void weir_progress_name(char out[WEIR_PROGRESS_NAME], weir_site site, int layer)
 {
     if (layer >= 0)
-        snprintf(out, 24, "L%d", layer);
+        snprintf(out, WEIR_PROGRESS_NAME, "L%d", layer);
     else
-        snprintf(out, 24, "%s", site < WEIR_SITE_RESID_PRE ? "embed" : "final");
+        snprintf(out, WEIR_PROGRESS_NAME, "%s", site < WEIR_SITE_RESID_PRE ? "embed" : "final");
 }
 
-static weir_status add_group(weir_dump *d, const char *name, weir_err *err)
+int weir_progress_find(const weir_progress *p, const char *name)
 {
-    for (int i = 0; i < d->n_groups; i++)
-        if (!strcmp(d->group[i].name, name))
-            return WEIR_OK;
-    weir_progress_group *grown = weir_realloc(d->group, (size_t)d->n_groups + 1, sizeof *grown);
-    if (!grown)
-        return weir_nomem(err, "progress");
-    d->group = grown;
-    memset(&grown[d->n_groups], 0, sizeof *grown);
-    snprintf(grown[d->n_groups++].name, sizeof grown->name, "%s", name);
+    for (int i = 0; i < p->n; i++)
+        if (!strcmp(p->group[i].name, name))
+            return i;
+    return -1;
+}
+
+/* Room for one entry more. */
+static weir_status grow(weir_progress *p, weir_err *err)
+{
+    weir_progress_group *group = weir_grow(p->group, (size_t)p->n, sizeof *group);
+    if (group)
+        p->group = group;
+    int64_t *rows = weir_grow(p->rows, (size_t)p->n, sizeof *rows);
+    if (rows)
+        p->rows = rows;
+    return group && rows ? WEIR_OK : weir_nomem(err, "progress");
+}
+
+weir_status weir_progress_entry(weir_progress *p, const char *name, int *index, weir_err *err)
+{
+    *index = weir_progress_find(p, name);
+    if (*index >= 0)
+        return WEIR_OK;
+    WEIR_TRY(grow(p, err));
+    memset(&p->group[p->n], 0, sizeof *p->group);
+    snprintf(p->group[p->n].name, WEIR_PROGRESS_NAME, "%s", name);
+    p->rows[p->n] = 0;
+    *index = p->n++;
     return WEIR_OK;
 }
 
-static hid_t column(hid_t loc, const char *name, hid_t type, hsize_t n, const void *value)
+static hid_t name_type(void)
 {
-    hid_t space = H5Screate_simple(1, &n, NULL);
+    hid_t t = H5Tcopy(H5T_C_S1);
+    H5Tset_size(t, WEIR_PROGRESS_NAME);
+    return t;
+}
+
+static hid_t column(hid_t loc, const char *name, hid_t type, int n, const void *value)
+{
+    hsize_t dim = (hsize_t)n;
+    hid_t space = H5Screate_simple(1, &dim, NULL);
     hid_t d = weir_h5_create_dataset(loc, name, type, space);
     if (d >= 0 && H5Dwrite(d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) < 0) {
         H5Dclose(d);
@@ -39,80 +66,85 @@ static hid_t column(hid_t loc, const char *name, hid_t type, hsize_t n, const vo
     return d;
 }
 
-weir_status weir_progress_create(weir_dump *d, weir_err *err)
+weir_status weir_progress_create(weir_progress *p, hid_t file, weir_err *err)
 {
-    WEIR_TRY(add_group(d, "tokens", err));
-    WEIR_TRY(add_group(d, "docs", err));
-    for (int i = 0; i < d->n_acts; i++) {
-        char name[24];
-        weir_progress_name(name, d->act[i].site, d->act[i].layer);
-        WEIR_TRY(add_group(d, name, err));
-    }
-    int64_t *zero = weir_calloc((size_t)d->n_groups, sizeof *zero);
-    if (!zero)
-        return weir_nomem(err, "progress");
-    hid_t g = weir_h5_create_group(d->file, "progress", false);
-    hid_t text = H5Tcopy(H5T_C_S1);
-    H5Tset_size(text, sizeof(weir_progress_group));
-    hid_t names = column(g, "group", text, (hsize_t)d->n_groups, d->group);
-    d->progress = column(g, "rows_complete", H5T_NATIVE_INT64, (hsize_t)d->n_groups, zero);
-    weir_status st = names >= 0 && d->progress >= 0 ? WEIR_OK : weir_h5_fail(err, "cannot create group progress");
+    hid_t g = weir_h5_create_group(file, "progress", false), text = name_type();
+    hid_t names = column(g, "group", text, p->n, p->group);
+    p->rows_complete = column(g, "rows_complete", H5T_NATIVE_INT64, p->n, p->rows);
+    weir_status st = names >= 0 && p->rows_complete >= 0 ? WEIR_OK : weir_h5_fail(err, "cannot create group progress");
     H5Dclose(names);
     H5Tclose(text);
     H5Gclose(g);
-    weir_free(zero);
     return st;
 }
 
-/* Rows that HDF5 has been given: the extent of the dataset. */
-static int64_t on_disk(const weir_tiled *t)
+/* Elements of a one-dimensional dataset; -1 if it is none. */
+static int64_t length(hid_t dataset)
 {
-    hsize_t dim[3] = {0};
-    hid_t space = H5Dget_space(t->id);
-    H5Sget_simple_extent_dims(space, dim, NULL);
+    hsize_t dim = 0;
+    hid_t space = H5Dget_space(dataset);
+    bool line =
+        space >= 0 && H5Sget_simple_extent_ndims(space) == 1 && H5Sget_simple_extent_dims(space, &dim, NULL) == 1;
     H5Sclose(space);
-    return (int64_t)dim[0];
+    return line ? (int64_t)dim : -1;
 }
 
-static void keep_least(int64_t *least, const weir_tiled *t)
+static weir_status read_entries(weir_progress *p, hid_t names, weir_err *err)
 {
-    int64_t rows = on_disk(t);
-    if (rows < *least)
-        *least = rows;
+    enum { MOST = 1 << 20 };
+    int64_t n = length(names);
+    hid_t text = name_type(), stored = H5Dget_type(names);
+    bool fits = n >= 1 && n <= MOST && length(p->rows_complete) == n && H5Tequal(text, stored) > 0;
+    weir_status st = fits ? WEIR_OK : weir_fail(err, WEIR_E_FORMAT, "/progress is damaged");
+    while (!st && p->n < n) {
+        st = grow(p, err);
+        p->n += !st;
+    }
+    if (!st && (H5Dread(names, text, H5S_ALL, H5S_ALL, H5P_DEFAULT, p->group) < 0 ||
+                H5Dread(p->rows_complete, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, p->rows) < 0))
+        st = weir_h5_fail(err, "cannot read /progress");
+    for (int i = 0; i < p->n && !st; i++) {
+        p->group[i].name[WEIR_PROGRESS_NAME - 1] = '\0';
+        if (p->rows[i] < 0)
+            st = weir_fail(err, WEIR_E_FORMAT, "/progress is damaged");
+    }
+    H5Tclose(stored);
+    H5Tclose(text);
+    return st;
 }
 
-static int64_t group_rows(const weir_dump *d, const char *name)
+weir_status weir_progress_open(weir_progress *p, hid_t file, weir_err *err)
+{
+    hid_t names = H5Dopen2(file, "progress/group", H5P_DEFAULT);
+    p->rows_complete = names < 0 ? -1 : H5Dopen2(file, "progress/rows_complete", H5P_DEFAULT);
+    weir_status st = p->rows_complete < 0 ? weir_h5_fail(err, "cannot open /progress") : read_entries(p, names, err);
+    if (names >= 0)
+        H5Dclose(names);
+    return st;
+}
+
+weir_status weir_progress_write(weir_progress *p, weir_err *err)
+{
+    if (H5Dwrite(p->rows_complete, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, p->rows) < 0 ||
+        H5Dflush(p->rows_complete) < 0)
+        return weir_h5_fail(err, "cannot write");
+    return WEIR_OK;
+}
+
+int64_t weir_progress_least(const weir_progress *p)
 {
     int64_t least = INT64_MAX;
-    if (!strcmp(name, "tokens")) {
-        for (int i = 0; i < WEIR_TOK_COLUMNS; i++)
-            if (i != WEIR_TOK_LOGPROB || d->logprob)
-                keep_least(&least, &d->token[i]);
-        keep_least(&least, &d->row);
-    } else if (!strcmp(name, "docs")) {
-        for (int i = 0; i < WEIR_DOC_COLUMNS; i++)
-            keep_least(&least, &d->docs.column[i]);
-    } else {
-        for (int i = 0; i < d->n_acts; i++) {
-            char mine[24];
-            weir_progress_name(mine, d->act[i].site, d->act[i].layer);
-            if (!strcmp(mine, name))
-                keep_least(&least, &d->act[i].rows);
-        }
-    }
-    return least;
+    for (int i = 0; i < p->n; i++)
+        if (strcmp(p->group[i].name, "docs") != 0 && p->rows[i] < least)
+            least = p->rows[i];
+    return least == INT64_MAX ? 0 : least;
 }
 
-weir_status weir_progress_write(weir_dump *d, weir_err *err)
+void weir_progress_close(weir_progress *p)
 {
-    weir_status st = WEIR_OK;
-    int64_t *rows = weir_calloc((size_t)d->n_groups, sizeof *rows);
-    if (!rows)
-        return weir_nomem(err, "progress");
-    for (int i = 0; i < d->n_groups; i++)
-        rows[i] = group_rows(d, d->group[i].name);
-    if (H5Dwrite(d->progress, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) < 0)
-        st = weir_h5_fail(err, "cannot write");
-    weir_free(rows);
-    return st;
+    if (p->rows_complete > 0)
+        H5Dclose(p->rows_complete);
+    weir_free(p->group);
+    weir_free(p->rows);
+    memset(p, 0, sizeof *p);
 }

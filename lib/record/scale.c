@@ -150,6 +150,12 @@ weir_status weir_scales_attach(weir_scales *s, weir_err *err)
     return WEIR_OK;
 }
 
+void weir_scales_forget(weir_scales *s)
+{
+    for (int i = 0; i < s->n; i++)
+        s->scale[i].own = false;
+}
+
 void weir_scales_free(weir_scales *s)
 {
     for (int i = 0; i < s->n; i++) {

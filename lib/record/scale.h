@@ -22,6 +22,8 @@ WEIR_CHECKED weir_status weir_scales_index(weir_scales *s, const char *prefix, i
 WEIR_CHECKED weir_status weir_scales_use(weir_scales *s, hid_t dataset, int rank, const int *scale, weir_err *err);
 /* Writes what ties scales to datasets. */
 WEIR_CHECKED weir_status weir_scales_attach(weir_scales *s, weir_err *err);
+/* HDF5's objects are given up, not closed. */
+void weir_scales_forget(weir_scales *s);
 void weir_scales_free(weir_scales *s);
 
 #endif

@@ -5,6 +5,8 @@
 
 #define WEIR_DUMP_FORMAT "weir-dump"
 #define WEIR_DUMP_VERSION 1
+#define WEIR_STATS_FORMAT "weir-stats"
+#define WEIR_STATS_VERSION 1
 #define WEIR_FORMAT_PREFIX "weir-" /* root attribute `format` of every file of ours begins with it */
 
 enum {

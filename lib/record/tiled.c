@@ -53,7 +53,7 @@ void weir_tile_writer_free(weir_tile_writer *w)
 
 size_t weir_elem_bytes(weir_elem e)
 {
-    static const size_t bytes[] = {1, 4, 8, 4, 8};
+    static const size_t bytes[] = {1, 4, 8, 4, 8, 2};
     return bytes[e];
 }
 
@@ -70,8 +70,22 @@ hid_t weir_elem_type(weir_elem e)
         return H5T_NATIVE_FLOAT;
     case WEIR_ELEM_F64:
         return H5T_NATIVE_DOUBLE;
+    case WEIR_ELEM_F16:
+        break;
     }
     return -1;
+}
+
+/* A type of our own, to be closed. h5py and numpy know float16 by its fields. */
+static hid_t stored_type(weir_elem e)
+{
+    hid_t t = H5Tcopy(e == WEIR_ELEM_F16 ? H5T_NATIVE_FLOAT : weir_elem_type(e));
+    if (t >= 0 && e == WEIR_ELEM_F16 &&
+        (H5Tset_fields(t, 15, 10, 5, 0, 10) < 0 || H5Tset_size(t, 2) < 0 || H5Tset_ebias(t, 15) < 0)) {
+        H5Tclose(t);
+        return -1;
+    }
+    return t;
 }
 
 weir_tiled_spec weir_tiled_column(weir_elem e)
@@ -88,13 +102,13 @@ static void shape(const weir_tiled_spec *s, int64_t rows, hsize_t dim[3])
     dim[2] = (hsize_t)s->inner;
 }
 
-static hid_t creation_list(const weir_tiled *t, const weir_tile_writer *w)
+static hid_t creation_list(const weir_tiled *t, const weir_tile_writer *w, hid_t type)
 {
     const weir_tiled_spec *s = &t->spec;
     hsize_t chunk[3] = {(hsize_t)s->tile_rows, (hsize_t)(s->rank == 3 ? 1 : s->tile_cols), (hsize_t)s->tile_cols};
     hid_t p = H5Pcreate(H5P_DATASET_CREATE);
     bool good = p >= 0 && H5Pset_obj_track_times(p, false) >= 0 && H5Pset_chunk(p, s->rank, chunk) >= 0 &&
-                H5Pset_fill_value(p, weir_elem_type(s->elem), t->fill) >= 0;
+                H5Pset_fill_value(p, type, t->fill) >= 0;
     if (good && s->filtered && w->level > 0)
         good = H5Pset_shuffle(p) >= 0 && H5Pset_deflate(p, (unsigned)w->level) >= 0;
     if (!good && p >= 0) {
@@ -104,8 +118,7 @@ static hid_t creation_list(const weir_tiled *t, const weir_tile_writer *w)
     return p;
 }
 
-weir_status weir_tiled_create(weir_tiled *t, hid_t loc, const char *name, const weir_tiled_spec *spec,
-                              const weir_tile_writer *w, weir_err *err)
+static weir_status prepare(weir_tiled *t, const char *name, const weir_tiled_spec *spec, weir_err *err)
 {
     int64_t bytes, band;
     t->id = -1;
@@ -118,22 +131,136 @@ weir_status weir_tiled_create(weir_tiled *t, hid_t loc, const char *name, const 
     if (spec->fill)
         memcpy(t->fill, spec->fill, weir_elem_bytes(spec->elem));
     t->spec.fill = NULL; /* the caller's, copied */
+    return WEIR_OK;
+}
+
+weir_status weir_tiled_create(weir_tiled *t, hid_t loc, const char *name, const weir_tiled_spec *spec,
+                              const weir_tile_writer *w, weir_err *err)
+{
     hsize_t dim[3], max[3];
+    WEIR_TRY(prepare(t, name, spec, err));
     shape(spec, 0, dim);
     memcpy(max, dim, sizeof max);
     max[0] = H5S_UNLIMITED;
-    hid_t space = H5Screate_simple(spec->rank, dim, max), dcpl = creation_list(t, w);
+    hid_t type = stored_type(spec->elem), space = H5Screate_simple(spec->rank, dim, max);
+    hid_t dcpl = creation_list(t, w, type);
     if (space >= 0 && dcpl >= 0)
-        t->id = H5Dcreate2(loc, name, weir_elem_type(spec->elem), space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
+        t->id = H5Dcreate2(loc, name, type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
     weir_status st = t->id >= 0 ? WEIR_OK : weir_h5_fail(err, "cannot create dataset %s", name);
     H5Sclose(space);
     H5Pclose(dcpl);
+    H5Tclose(type);
     return st;
 }
 
 int64_t weir_tiled_rows(const weir_tiled *t)
 {
     return t->base + t->n;
+}
+
+/* --- going on with one that is there */
+
+/* Dimensions now; rows < 0: the rank differs. */
+static int64_t extent(hid_t id, int rank, hsize_t dim[3])
+{
+    hid_t space = H5Dget_space(id);
+    bool same = H5Sget_simple_extent_ndims(space) == rank && H5Sget_simple_extent_dims(space, dim, NULL) == rank;
+    H5Sclose(space);
+    return same ? (int64_t)dim[0] : -1;
+}
+
+static bool same_layout(const weir_tiled *t, const weir_tile_writer *w)
+{
+    hsize_t dim[3] = {0}, want[3], chunk[3] = {0}, tile[3];
+    const weir_tiled_spec *s = &t->spec;
+    shape(s, 0, want);
+    tile[0] = (hsize_t)s->tile_rows;
+    tile[1] = (hsize_t)(s->rank == 3 ? 1 : s->tile_cols);
+    tile[2] = (hsize_t)s->tile_cols;
+    hid_t type = H5Dget_type(t->id), ours = stored_type(s->elem), dcpl = H5Dget_create_plist(t->id);
+    bool same = extent(t->id, s->rank, dim) >= 0 && H5Tequal(type, ours) > 0 && H5Pget_layout(dcpl) == H5D_CHUNKED &&
+                H5Pget_chunk(dcpl, 3, chunk) == s->rank &&
+                H5Pget_nfilters(dcpl) == (s->filtered && w->level > 0 ? 2 : 0);
+    for (int a = 0; a < s->rank && same; a++)
+        same = chunk[a] == tile[a] && (a == 0 || dim[a] == want[a]);
+    H5Pclose(dcpl);
+    H5Tclose(ours);
+    H5Tclose(type);
+    return same;
+}
+
+weir_status weir_tiled_open(weir_tiled *t, hid_t loc, const char *name, const weir_tiled_spec *spec,
+                            const weir_tile_writer *w, weir_err *err)
+{
+    WEIR_TRY(prepare(t, name, spec, err));
+    if (H5Lexists(loc, name, H5P_DEFAULT) <= 0)
+        return weir_fail(err, WEIR_E_ARG, "it does not hold %s", name);
+    if ((t->id = H5Dopen2(loc, name, H5P_DEFAULT)) < 0)
+        return weir_h5_fail(err, "cannot open %s", name);
+    if (!same_layout(t, w))
+        return weir_fail(err, WEIR_E_ARG, "it holds %s in another shape, type or compression", name);
+    return WEIR_OK;
+}
+
+static weir_status read_rows(const weir_tiled *t, int64_t row, int64_t n, void *out, weir_err *err)
+{
+    hsize_t start[3] = {(hsize_t)row, 0, 0}, count[3];
+    if (n == 0)
+        return WEIR_OK;
+    shape(&t->spec, n, count);
+    hid_t type = stored_type(t->spec.elem), memory = H5Screate_simple(t->spec.rank, count, NULL);
+    hid_t file = H5Dget_space(t->id);
+    bool good = H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL) >= 0 &&
+                H5Dread(t->id, type, memory, file, H5P_DEFAULT, out) >= 0;
+    weir_status st = good ? WEIR_OK : weir_h5_fail(err, "cannot read what was written");
+    H5Sclose(file);
+    H5Sclose(memory);
+    H5Tclose(type);
+    return st;
+}
+
+weir_status weir_tiled_resume(weir_tiled *t, int64_t rows, weir_err *err)
+{
+    void *band = NULL;
+    int64_t room = 0;
+    hsize_t dim[3] = {0};
+    int64_t tail = rows % t->spec.tile_rows;
+    if (rows < 0 || extent(t->id, t->spec.rank, dim) < rows)
+        return weir_fail(err, WEIR_E_FORMAT, "a dataset is shorter than /progress says: the file is damaged");
+    t->base = rows - tail;
+    t->n = t->kept = 0;
+    if (tail == 0)
+        return WEIR_OK;
+    WEIR_TRY(weir_tiled_room(t, tail, &band, &room, err));
+    WEIR_TRY(read_rows(t, t->base, tail, band, err));
+    t->n = t->kept = tail;
+    return WEIR_OK;
+}
+
+weir_status weir_tiled_cut(weir_tiled *t, weir_err *err)
+{
+    hsize_t dim[3];
+    shape(&t->spec, t->spec.filtered ? t->base : weir_tiled_rows(t), dim);
+    t->kept = t->spec.filtered ? 0 : t->n;
+    return H5Dset_extent(t->id, dim) < 0 ? weir_h5_fail(err, "cannot write") : WEIR_OK;
+}
+
+weir_status weir_tiled_read(weir_tiled *t, int64_t row, int64_t n, void *out, weir_err *err)
+{
+    int64_t disk = row < t->base ? t->base - row : 0;
+    disk = disk < n ? disk : n;
+    WEIR_TRY(read_rows(t, row, disk, out, err));
+    if (n > disk)
+        memcpy((uint8_t *)out + (size_t)disk * t->row_bytes, t->band + (size_t)(row + disk - t->base) * t->row_bytes,
+               (size_t)(n - disk) * t->row_bytes);
+    return WEIR_OK;
+}
+
+int64_t weir_tiled_pass_over(weir_tiled *t, int64_t n)
+{
+    int64_t over = t->over < n ? t->over : n;
+    t->over -= over;
+    return over;
 }
 
 /* --- one band to disk */
@@ -213,11 +340,12 @@ static weir_status write_slots(const band_job *job, int64_t n, weir_err *err)
 weir_status weir_tiled_flush(weir_tiled *t, weir_tile_writer *w, weir_err *err)
 {
     hsize_t dim[3];
-    if (t->n == 0)
+    if (t->n == t->kept)
         return WEIR_OK;
     shape(&t->spec, weir_tiled_rows(t), dim);
     if (H5Dset_extent(t->id, dim) < 0)
         return weir_h5_fail(err, "cannot write");
+    t->grown = true;
     band_job job = {.w = w, .t = t, .across = (t->spec.inner + t->spec.tile_cols - 1) / t->spec.tile_cols};
     int64_t tiles = t->spec.outer * job.across;
     while (job.first < tiles) {
@@ -227,6 +355,7 @@ weir_status weir_tiled_flush(weir_tiled *t, weir_tile_writer *w, weir_err *err)
         weir_behind_push(&w->behind);
         job.first += n;
     }
+    t->kept = t->n;
     return WEIR_OK;
 }
 
@@ -234,6 +363,8 @@ weir_status weir_tiled_flush(weir_tiled *t, weir_tile_writer *w, weir_err *err)
 
 weir_status weir_tiled_room(weir_tiled *t, int64_t want, void **p, int64_t *n, weir_err *err)
 {
+    if (t->base % t->spec.tile_rows)
+        return weir_fail(err, WEIR_E_ARG, "rows come for a dataset that was settled");
     if (!t->band && !(t->band = weir_alloc_aligned(t->row_bytes * (size_t)t->spec.tile_rows)))
         return weir_nomem(err, "a dataset's rows");
     int64_t left = t->spec.tile_rows - t->n;
@@ -249,7 +380,8 @@ weir_status weir_tiled_added(weir_tiled *t, weir_tile_writer *w, int64_t n, weir
         return WEIR_OK;
     WEIR_TRY(weir_tiled_flush(t, w, err));
     t->base += t->n;
-    t->n = 0;
+    t->n = t->kept = 0;
+    w->bands++;
     return WEIR_OK;
 }
 
@@ -265,6 +397,24 @@ weir_status weir_tiled_append(weir_tiled *t, weir_tile_writer *w, const void *ro
         src += (size_t)room * t->row_bytes;
         n -= room;
     }
+    return WEIR_OK;
+}
+
+weir_status weir_tiled_sync(weir_tiled *t, weir_err *err)
+{
+    if (!t->grown)
+        return WEIR_OK;
+    t->grown = false;
+    return H5Dflush(t->id) < 0 ? weir_h5_fail(err, "cannot write") : WEIR_OK;
+}
+
+weir_status weir_tiled_settle(weir_tiled *t, weir_tile_writer *w, weir_err *err)
+{
+    WEIR_TRY(weir_tiled_flush(t, w, err));
+    t->base += t->n;
+    t->n = t->kept = 0;
+    weir_free_aligned(t->band);
+    t->band = NULL;
     return WEIR_OK;
 }
 

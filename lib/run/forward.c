@@ -1,7 +1,8 @@
 /* The forward pass: the only one. Prefill, decode and batches differ in their rows and in nothing else.
  *
  * Each step makes a value and lets it be heard (weir_run_hear); a hook that writes changes the buffer that the next
- * step reads. After the last value that is needed, weir_run_hear returns WEIR_STOP, and the pass unwinds. */
+ * step reads. After the last value that is needed, weir_run_hear returns WEIR_STOP, and the pass unwinds. by_layer.c
+ * takes the same steps one by one. */
 #include "../base/parallel.h"
 #include "state.h"
 
@@ -49,15 +50,25 @@ static weir_status embed(weir_run *r)
     return WEIR_OK;
 }
 
+weir_status weir_run_embed(weir_run *r)
+{
+    weir_status st = embed(r);
+    if (r->memory) /* rows from all over the tables would add up to the tables */
+        weir_model_tables_drop(r->model);
+    return st;
+}
+
 /* The norm that reads the stream behind a block, if the pass gets there: *next is NULL otherwise. */
 static weir_status norm_behind(weir_run *r, int64_t layer, weir_norm_at *room, const weir_norm_at **next)
 {
     *next = NULL;
+    if (r->by_layer)
+        return WEIR_OK;
     if (layer + 1 < r->spec->L) {
         if (!weir_run_needs(r, layer + 1, WEIR_SITE_LN1_SCALE))
             return WEIR_OK;
         const weir_layer *w;
-        WEIR_TRY(weir_model_layer(r->model, layer + 1, &w, r->err));
+        WEIR_TRY(weir_model_norms(r->model, layer + 1, &w, r->err));
         *room = (weir_norm_at){w->ln1, layer + 1, WEIR_SITE_LN1_SCALE};
     } else {
         if (!weir_run_needs(r, -1, WEIR_SITE_LNF_SCALE))
@@ -69,12 +80,10 @@ static weir_status norm_behind(weir_run *r, int64_t layer, weir_norm_at *room, c
     return WEIR_OK;
 }
 
-static weir_status block(weir_run *r, int64_t layer)
+/* From the stream to the stream. */
+static weir_status sublayers(weir_run *r, int64_t layer, const weir_layer *w)
 {
     const weir_buffers *b = &r->b;
-    const weir_layer *w;
-    WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_RESID_PRE, b->x));
-    WEIR_TRY(weir_model_layer(r->model, layer, &w, r->err));
     const weir_norm_at ln1 = {w->ln1, layer, WEIR_SITE_LN1_SCALE};
     const weir_norm_at ln2 = {w->ln2, layer, WEIR_SITE_LN2_SCALE};
     WEIR_TRY(weir_run_norm_stream(r, &ln1));
@@ -91,7 +100,17 @@ static weir_status block(weir_run *r, int64_t layer)
     return weir_run_add_stream(r, layer, WEIR_SITE_RESID_POST, b->mlp_out, next);
 }
 
-static weir_status finish(weir_run *r)
+weir_status weir_run_block(weir_run *r, int64_t layer)
+{
+    const weir_layer *w;
+    WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_RESID_PRE, r->b.x));
+    WEIR_TRY(weir_model_layer(r->model, layer, r->room, &w, r->err));
+    weir_status st = sublayers(r, layer, w);
+    weir_model_layer_done(r->model, layer, false);
+    return st;
+}
+
+weir_status weir_run_final(weir_run *r)
 {
     const weir_spec *s = r->spec;
     const weir_buffers *b = &r->b;
@@ -112,33 +131,42 @@ static weir_status finish(weir_run *r)
 }
 
 /* From the embedding to the last value that is needed. */
-static weir_status pass(weir_run *r)
+static weir_status steps(weir_run *r)
 {
     if (r->last < 0)
         return WEIR_OK;
-    WEIR_TRY(embed(r));
+    WEIR_TRY(weir_run_embed(r));
     for (int64_t l = 0; l < r->spec->L; l++)
-        WEIR_TRY(block(r, l));
-    return finish(r);
+        WEIR_TRY(weir_run_block(r, l));
+    return weir_run_final(r);
 }
 
-weir_status weir_run_forward(weir_run *r, const weir_seq *seqs, int64_t n_seq, int flags, weir_err *err)
+weir_status weir_run_pass(weir_run *r, const weir_seq *seqs, int64_t n_seq, int flags, weir_status (*take)(weir_run *r),
+                          weir_err *err)
 {
-    WEIR_TRY(weir_run_prepare(r, flags, err));
     r->err = err;
     r->ended = r->normed = r->final = r->unembedded = false;
     r->layers = weir_run_aim(r, flags);
     WEIR_TRY(weir_kv_begin(r, seqs, n_seq));
     WEIR_TRY(weir_listeners_begin(&r->hooks, &r->rows, err));
-    weir_status st = pass(r);
+    weir_status st = take(r);
     if (st == WEIR_STOP && r->ended)
         st = WEIR_OK;
     if (st < 0)
         return st;
     WEIR_TRY(weir_listeners_end(&r->hooks, &r->rows, err));
-    if (st == WEIR_OK) {
+    if (st == WEIR_OK)
         weir_kv_commit(r);
-        r->final = flags & WEIR_FINAL;
-    }
     return st;
+}
+
+weir_status weir_run_forward(weir_run *r, const weir_seq *seqs, int64_t n_seq, int flags, weir_err *err)
+{
+    if (r->by_layer)
+        return weir_fail(err, WEIR_E_ARG, "the run was made to go layer by layer: weir_run_part");
+    WEIR_TRY(weir_run_prepare(r, flags, err));
+    r->part = WEIR_ALL_PARTS;
+    WEIR_TRY(weir_run_pass(r, seqs, n_seq, flags, steps, err));
+    r->final = flags & WEIR_FINAL;
+    return WEIR_OK;
 }

@@ -40,6 +40,9 @@ static weir_status check_slot(weir_run *r, const weir_seq *q, int64_t i)
     const weir_slot *s = &r->slot[q->slot];
     if (s->n)
         return weir_fail(r->err, WEIR_E_ARG, "slot %d is used by two sequences of one pass", q->slot);
+    if (s->len && s->part != r->part)
+        return weir_fail(r->err, WEIR_E_ARG, "slot %d was filled by another part of the model: reset it for each part",
+                         q->slot);
     if (s->len && s->layers < r->layers)
         return weir_fail(r->err, WEIR_E_ARG,
                          "slot %d holds %lld of the %lld layers that this pass needs: fill it again from the start "
@@ -145,7 +148,8 @@ static weir_status lay_out(weir_run *r, const weir_seq *seqs, int64_t n_seq)
                           .len = b->len,
                           .tag = b->tag,
                           .doc_pos = b->doc_pos,
-                          .doc_len = b->doc_len};
+                          .doc_len = b->doc_len,
+                          .threads = r->threads};
     return WEIR_OK;
 }
 
@@ -163,7 +167,7 @@ void weir_kv_layer(weir_run *r, int64_t layer)
         if (r->b.slot[i] < 0)
             continue;
         weir_attn_seq *a = &r->b.span[i];
-        a->kp = r->b.cache + (r->b.slot[i] * r->plan_layers + layer) * weir_kv_slot_floats(r);
+        a->kp = r->b.cache + (r->b.slot[i] * r->kv_layers + (r->by_layer ? 0 : layer)) * weir_kv_slot_floats(r);
         a->v = a->kp + key_floats(r, r->max_len);
     }
 }
@@ -186,6 +190,7 @@ void weir_kv_commit(weir_run *r)
         if (!s->n)
             continue;
         s->layers = s->len && s->layers < r->layers ? s->layers : r->layers;
+        s->part = r->part;
         s->len += s->n;
         s->n = 0;
     }

@@ -28,12 +28,14 @@ typedef struct weir_attached {
     bool owned;    /* destroyed with the run */
     uint8_t *want; /* [points] what it asked for, weir_want */
     int64_t fired;
+    bool excused; /* it may end without having fired */
 } weir_attached;
 
 typedef struct weir_listeners {
     weir_attached *hook;
     int n;
     uint8_t *want; /* [points] the strongest want of any hook: WEIR_NONE when nobody listens */
+    bool enough;   /* a hook said so at the end of a pass */
 } weir_listeners;
 
 /* Asks the hook for its wants and appends it. On failure an owned self is destroyed. */
@@ -43,7 +45,10 @@ void weir_listeners_free(weir_listeners *ls);
 
 /* Gives the value to every hook that wants its point, in order of attaching. i: index of v->point. */
 WEIR_CHECKED weir_status weir_listeners_fire(weir_listeners *ls, int64_t i, const weir_value *v, weir_err *err);
+/* Lets the hooks declare datasets of their own in d. */
+WEIR_CHECKED weir_status weir_listeners_declare(weir_listeners *ls, struct weir_dump *d, weir_err *err);
 WEIR_CHECKED weir_status weir_listeners_begin(weir_listeners *ls, const weir_rows *rows, weir_err *err);
+/* A hook's WEIR_STOP is noted in `enough`; the end of a pass is not stopped. */
 WEIR_CHECKED weir_status weir_listeners_end(weir_listeners *ls, const weir_rows *rows, weir_err *err);
 
 #endif

@@ -3,13 +3,30 @@
 
 #include "state.h"
 
+weir_status weir_unembed(const weir_unembedding *u, const float *h, int64_t n, float *out, weir_err *err)
+{
+    const weir_spec *s = weir_model_spec(u->model);
+    for (int64_t i = 0; i < weir_model_head_parts(u->model); i++) {
+        weir_head head;
+        WEIR_TRY(weir_model_head(u->model, i, u->room, &head, err));
+        const weir_gemm g = {.m = n,
+                             .x = h,
+                             .ldx = s->C,
+                             .kn = s->C,
+                             .n_out = 1,
+                             .out = {{.w = head.w, .y = out + head.first, .ldy = s->V}},
+                             .scratch = u->scratch};
+        weir_gemm_run(u->kern, u->threads, &g);
+        weir_model_head_done(u->model, i);
+    }
+    return WEIR_OK;
+}
+
 weir_status weir_run_unembed(weir_run *r, int64_t row, int64_t n, float *out)
 {
-    const weir_spec *s = r->spec;
-    weir_linear head;
-    WEIR_TRY(weir_model_head(r->model, &head, r->err));
-    weir_run_linear(r, r->b.h + row * s->C, n, s->C, &(weir_linear_to){&head, out, s->V}, 1);
-    return WEIR_OK;
+    const weir_unembedding u = {
+        .model = r->model, .kern = r->kern, .threads = r->threads, .room = r->room, .scratch = r->b.gemm};
+    return weir_unembed(&u, r->b.h + row * r->spec->C, n, out, r->err);
 }
 
 /* Rows of logits: those of the pass if hooks saw them (and may have written), else made now into `room`. */

@@ -68,7 +68,7 @@ static void layout_stream(weir_run *r, carver *c)
     if (s->positions == WEIR_POS_ROPE)
         b->cos_sin = floats(c, r->max_len, s->rot);
     int64_t slots;
-    if (!weir_mul64(r->n_slots, r->plan_layers, &slots))
+    if (!weir_mul64(r->n_slots, r->kv_layers, &slots))
         c->overflow = true;
     else
         b->cache = floats(c, slots, weir_kv_slot_floats(r));
@@ -190,19 +190,27 @@ static bool kernels_can_count(const weir_run *r)
            weir_mul64(rows, r->threads, &n);
 }
 
-/* The caller's bound covers the arena and the packed copies of the weights that the pass crosses. */
-static weir_status check_bound(const weir_run *r, int64_t arena, weir_err *err)
+/* The caller's bound covers the arena and packed weights. They need not all find room at once: the rest of the bound is
+ * theirs, and it has to be enough for the largest part that is leased as a whole. */
+static weir_status check_bound(weir_run *r, int64_t arena, weir_err *err)
 {
+    r->room = INT64_MAX;
     if (!r->memory)
         return WEIR_OK;
+    int64_t layers = 0;
+    while (layers < r->spec->L && weir_run_needs(r, layers, WEIR_SITE_LN1_SCALE))
+        layers++;
     bool head = r->flags & WEIR_FINAL || weir_run_needs(r, -1, WEIR_SITE_UNEMBED_OUT);
-    int64_t panels = weir_model_panel_bytes(r->model, r->plan_layers, head);
-    if (arena <= r->memory && panels <= r->memory - arena)
+    int64_t largest = weir_model_largest_bytes(r->model, layers, head);
+    r->room = r->memory - arena;
+    if (largest <= r->room)
         return WEIR_OK;
-    return weir_fail(err, WEIR_E_NOMEM,
-                     "the run needs %lld bytes for its rows and %lld for packed weights, but the bound is %lld: fewer rows "
-                     "(--batch), shorter windows (--ctx) or fewer layers need less",
-                     (long long)arena, (long long)panels, (long long)r->memory);
+    return weir_fail(
+        err, WEIR_E_NOMEM,
+        "the run needs %lld bytes for its rows and %lld for the packed weights of one layer (%lld for all), "
+        "but the bound is %lld: fewer rows (--batch) or shorter windows (--ctx) need less",
+        (long long)arena, (long long)largest, (long long)weir_model_weight_bytes(r->model, layers, head),
+        (long long)r->memory);
 }
 
 static weir_status allocate(weir_run *r, weir_err *err)
@@ -234,7 +242,9 @@ weir_status weir_run_prepare(weir_run *r, int flags, weir_err *err)
     const weir_spec *s = r->spec;
     r->flags = flags;
     r->last_heard = last_heard(r);
-    r->plan_layers = weir_run_aim(r, flags);
+    r->kv_layers = weir_run_aim(r, flags);
+    if (r->by_layer && r->kv_layers > 1)
+        r->kv_layers = 1;
     WEIR_TRY(allocate(r, err));
     if (r->b.cos_sin)
         weir_rope_table(r->b.cos_sin, r->max_len, s->rot, s->inv_freq, s->rope_factor);

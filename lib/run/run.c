@@ -35,6 +35,8 @@ static weir_status init(weir_run *r, const weir_model *m, const weir_run_options
     if (!o->slots && r->max_len > r->max_rows)
         r->max_len = r->max_rows;
     r->memory = o->memory;
+    r->by_layer = o->by_layer;
+    r->leased = -1;
     r->n_slots = o->slots;
     r->slot = weir_calloc((size_t)o->slots, sizeof *r->slot);
     WEIR_TRY(weir_point_map_init(&r->map, m, err));
@@ -63,6 +65,7 @@ void weir_run_free(weir_run *r)
 {
     if (!r)
         return;
+    weir_run_let_go(r);
     weir_listeners_free(&r->hooks);
     weir_free(r->slot);
     weir_free_aligned(r->arena);
@@ -100,10 +103,15 @@ static weir_status check_class(const weir_hook_class *c, weir_err *err)
 
 static weir_status attach(weir_run *r, const weir_hook_class *c, void *self, bool owned, weir_err *err)
 {
-    if (!r->prepared)
+    const bool whole = r->by_layer && !(c->flags & WEIR_HOOK_ANY_ORDER);
+    if (!r->prepared && !whole)
         return weir_listeners_add(&r->hooks, &r->map, c, self, owned, err);
     if (owned && c->destroy)
         c->destroy(self);
+    if (whole)
+        return weir_fail(err, WEIR_E_HOOK,
+                         "hook %s has to see whole passes, and a run in the order of layers has none (--order batch)",
+                         c->name);
     return weir_fail(err, WEIR_E_HOOK, "hook %s comes too late: attach hooks before the first forward", c->name);
 }
 
@@ -136,12 +144,33 @@ bool weir_run_hook_writes(const weir_run *r, int i)
     return writes;
 }
 
+int64_t weir_run_hook_changed(const weir_run *r, int i, int64_t *missed)
+{
+    int64_t unused;
+    missed = missed ? missed : &unused;
+    *missed = 0;
+    const weir_attached *h = i >= 0 && i < r->hooks.n ? &r->hooks.hook[i] : NULL;
+    return h && h->class->changed ? h->class->changed(h->self, missed) : -1;
+}
+
+bool weir_run_enough(const weir_run *r)
+{
+    return r->hooks.enough;
+}
+
+weir_status weir_run_declare(weir_run *r, struct weir_dump *d, weir_err *err)
+{
+    return weir_listeners_declare(&r->hooks, d, err);
+}
+
 weir_status weir_run_finish(weir_run *r, FILE *out, weir_err *err)
 {
     weir_status first = WEIR_OK;
     for (int i = 0; i < r->hooks.n; i++) {
         weir_attached *h = &r->hooks.hook[i];
         weir_status st = WEIR_OK;
+        if (!h->fired && h->excused) /* it has nothing to say */
+            continue;
         if (h->class->finish) {
             st = h->class->finish(h->self, out, err);
             if (st)

@@ -4,6 +4,7 @@
  *   plan.c       every buffer of a run, in one arena
  *   kv.c         sequences: checks, rows, slots, keys and values
  *   forward.c    the pass: embedding, blocks, final norm
+ *   by_layer.c   its parts one by one
  *   attention.c  the attention sublayer
  *   mlp.c        the MLP sublayer
  *   linear.c     products of rows with weights
@@ -19,6 +20,7 @@
 typedef struct weir_slot {
     int64_t len;    /* tokens that it holds */
     int64_t layers; /* layers whose keys and values are stored for all of them */
+    int64_t part;   /* weir_run.part of the passes that filled it */
     int64_t n;      /* tokens that the running pass adds; 0: not part of it */
 } weir_slot;
 
@@ -60,6 +62,7 @@ struct weir_run {
     int threads;
     int64_t max_rows, max_len; /* max_len: what one sequence can reach in this run */
     int64_t memory;
+    bool by_layer;
     int n_slots;
     weir_slot *slot;
     weir_point_map map;
@@ -68,13 +71,17 @@ struct weir_run {
     bool prepared;
     int flags;
     int64_t last_heard;  /* weir_run_order of the last value that a hook wants, or -1 */
-    int64_t plan_layers; /* layers with room for keys and values in each slot */
+    int64_t kv_layers;   /* layers with room for keys and values in each slot */
+    int64_t room;        /* what packed weights may take */
     int64_t key_floats;  /* room in b.keys */
     int64_t tile_rows;
     void *arena;
     int64_t arena_bytes;
     weir_buffers b;
+    /* by_layer: the layer that is leased from one pass to the next; -1: none */
+    int64_t leased;
     /* the pass */
+    int64_t part; /* by_layer: which one (weir_run_part); else WEIR_ALL_PARTS */
     weir_rows rows;
     int64_t n_seq, longest; /* longest: S of this pass */
     int n_groups;
@@ -85,6 +92,8 @@ struct weir_run {
     bool final, unembedded; /* h is the unembedding's input; b.logits holds the logits */
     weir_err *err;          /* of the running call */
 };
+
+enum { WEIR_ALL_PARTS = -1 };
 
 /* Place of a value in the order of the pass; layer is ignored outside the blocks. */
 static inline int64_t weir_run_order(const weir_run *r, int64_t layer, weir_site site)
@@ -142,6 +151,16 @@ static inline weir_status weir_run_hear(weir_run *r, int64_t layer, weir_site si
 /* Does any layer have a hook at this site? */
 bool weir_run_site_wanted(const weir_run *r, weir_site site);
 
+/* --- forward.c: the frame of a pass around its steps, and the steps */
+WEIR_CHECKED weir_status weir_run_pass(weir_run *r, const weir_seq *seqs, int64_t n_seq, int flags,
+                                       weir_status (*steps)(weir_run *r), weir_err *err);
+WEIR_CHECKED weir_status weir_run_embed(weir_run *r);
+WEIR_CHECKED weir_status weir_run_block(weir_run *r, int64_t layer);
+WEIR_CHECKED weir_status weir_run_final(weir_run *r);
+
+/* --- by_layer.c: gives the leased layer back. */
+void weir_run_let_go(weir_run *r);
+
 /* --- plan.c: sets r->last for a pass with these flags; returns the layers whose keys and values it stores. */
 int64_t weir_run_aim(weir_run *r, int flags);
 
@@ -189,5 +208,14 @@ WEIR_CHECKED weir_status weir_run_mlp(weir_run *r, int64_t layer, const weir_lay
 
 /* --- logits.c: logits of rows [row, row + n) of h, soft cap not applied */
 WEIR_CHECKED weir_status weir_run_unembed(weir_run *r, int64_t row, int64_t n, float *out);
+/* out [n,V] = the unembedding of h [n,C]. scratch: weir_gemm_scratch bytes. room: as in weir_model_head. */
+typedef struct weir_unembedding {
+    const weir_model *model;
+    const weir_kern *kern;
+    int threads;
+    int64_t room;
+    void *scratch;
+} weir_unembedding;
+WEIR_CHECKED weir_status weir_unembed(const weir_unembedding *u, const float *h, int64_t n, float *out, weir_err *err);
 
 #endif

@@ -122,7 +122,7 @@ def test_h5py_sees_the_schema(sample):
         assert np.array_equal(f["tokens/flags"][...], pos == 0)
         assert np.array_equal(f["docs/source"][...], np.arange(DOCS) >= DOCS // 2)
         assert np.array_equal(f["docs/byte_off"][...], 100 * np.arange(DOCS))
-        assert [g.decode() for g in f["progress/group"][...]] == ["tokens", "docs", "embed", "L0", "L10"]
+        assert [g.decode() for g in f["progress/group"][...]] == ["tokens", "docs", "embed", "L0", "L10", "final"]
 
 
 def test_the_schema_check_can_fail(sample, tmp_path):
@@ -387,10 +387,10 @@ def test_an_unfinished_file_reads_as_far_as_it_says(sample, tmp_path):
     part.write_bytes(sample.read_bytes())
     with h5py.File(part, "r+") as f:
         f.attrs["complete"] = 0
-        f["progress/rows_complete"][...] = [900, 20, 1200, 700, 64]
+        f["progress/rows_complete"][...] = [900, 20, 1200, 700, 64, 900]
     p = read(part)
     assert p.returncode == 0 and p.stdout.startswith("rows 64\n")
-    assert [int(line.split()[2]) for line in p.stdout.splitlines()[1:]] == [1200] + [700] * 6 + [64]
+    assert [int(line.split()[2]) for line in p.stdout.splitlines()[1:]] == [900] + [700] * 6 + [64]
 
 
 @pytest.mark.skipif(not (BIN / "trace").exists(), reason="trace has not been built")

@@ -167,7 +167,8 @@ def test_the_recording_sees_what_a_hook_wrote(tmp_path):
     ((), []),
     (("stats:post",), []),  # it only reads
     (("ablate:L1N5", "stats:post", 'ablate:blocks.{0,1}.attn.hook_z[0, 1]'),
-     ["ablate:L1N5", "ablate:blocks.{0,1}.attn.hook_z[0, 1]"]),
+     [{"kind": "ablate", "selector": "L1N5", "value": "zero"},
+      {"kind": "ablate", "selector": "blocks.{0,1}.attn.hook_z[0, 1]", "value": "zero"}]),
 ])
 def test_a_dump_says_what_changed_its_values(tmp_path, hooks, says):
     path = tmp_path / "x.h5"
@@ -190,7 +191,7 @@ def test_a_signal_leaves_a_closed_part(tmp_path, number):
     p.send_signal(number)
     _, err = p.communicate(timeout=120)
     assert p.returncode == 1
-    assert err == f"trace: stopped by signal {int(number)}; the rows so far are in {path}.part\n"
+    assert err == f"trace: stopped by signal {int(number)}; the rows so far are in {path}.part: --resume goes on with them\n"
     assert not path.exists()
     with h5py.File(part) as f:
         assert f.attrs["complete"] == 0
@@ -222,7 +223,7 @@ def test_summary_and_json(tmp_path):
     assert s["tokens"] == s["rows"] == s["rows_run"] == rows and s["documents"] == 2 and s["hooks"] == 8
     assert s["raw_bytes"] == rows * widths * 4
     assert s["file_bytes"] == os.path.getsize(path)
-    assert set(s["memory"]) == {"peak", "mapped", "panels", "model_other", "arena"}
+    assert set(s["memory"]) == {"peak", "mapped", "panels", "model_other", "arena", "packed_again"}
     assert s["memory"]["mapped"] >= os.path.getsize(BROOK / "model.safetensors")
     assert s["memory"]["peak"] > s["memory"]["arena"] > 0
 

@@ -105,7 +105,7 @@ def test_one_signal_ends_the_wait_for_text(tmp_path, number):
     finally:
         p.kill()
     err = p.stderr.read().decode()
-    assert err == f"trace: stopped by signal {int(number)}; the rows so far are in {part}\n"
+    assert err == f"trace: stopped by signal {int(number)}; the rows so far are in {part}: --resume goes on with them\n"
     with h5py.File(part) as f:
         assert f.attrs["complete"] == 0
 

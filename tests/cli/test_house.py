@@ -82,7 +82,7 @@ ORDER = ["base", "io", "tokenizer", "kernels", "model", "run", "hooks", "record"
 ALLOWED = {
     "base": {"base"}, "io": {"base", "io"}, "tokenizer": {"base", "io", "tokenizer"}, "kernels": {"base", "io", "kernels"},
     "model": {"base", "io", "kernels", "model"}, "run": {"base", "kernels", "model", "run"},
-    "hooks": {"base", "model", "run", "hooks"}, "record": {"base", "hooks", "record"},
+    "hooks": {"base", "model", "run", "hooks"}, "record": {"base", "io", "kernels", "hooks", "record"},
 }
 
 

@@ -91,7 +91,7 @@ class _Watch(TorchFunctionMode):
             args = (x,) + tuple(args[1:])
         out = func(*args, **kwargs)
         if func is F.softmax:
-            self.capture.saw_softmax(x, out)
+            out = self.capture.saw_softmax(x, out)
         elif func is torch.rsqrt:
             self.capture.saw_rsqrt(x)
         return out
@@ -116,10 +116,12 @@ class Capture:
 
     # --- what the model's own functions are given
     def saw_softmax(self, scores, pattern):
+        """Returns the pattern that the model goes on with."""
         a = f"blocks.{self.layer}.attn."
         s = scores[0].transpose(0, 1)  # [T, H, S]
         self.put(a + "hook_attn_scores", torch.where(s < -1e30, torch.full_like(s, -torch.inf), s))
         self.put(a + "hook_pattern", pattern[0].transpose(0, 1))
+        return pattern
 
     def saw_rsqrt(self, x):
         self.rsqrt_in = x
@@ -220,6 +222,9 @@ class Capture:
         head = self.model.lm_head
         self.on(head, self.keep("unembed.hook_in"), self.keep("unembed.hook_out"))
 
+    def forward(self, ids):
+        return self.model(torch.tensor([list(ids)]), use_cache=False).logits
+
     def run(self, ids, chain):
         m = modeling(self.type)
         patches = [mock.patch.object(m, "eager_attention_forward", self.attention(m.eager_attention_forward))]
@@ -235,7 +240,7 @@ class Capture:
             stack.callback(lambda: [h.remove() for h in self.handles])
             self.watch()
             stack.enter_context(_Watch(self, chain))
-            logits = self.model(torch.tensor([list(ids)]), use_cache=False).logits
+            logits = self.forward(ids)
         if getattr(self.model.config, "final_logit_softcapping", None):
             self.put("hook_logits", logits[0])
         return self.values

@@ -1,14 +1,16 @@
 /* fuzz/driver.h: runs a fuzz target without libFuzzer:
  *
- *     fuzz_json [-runs=N] [-seed=S] FILE|DIRECTORY...
+ *     fuzz_json [-runs=N] [-seed=S] [-dict=FILE] FILE|DIRECTORY...
  *
- * The files are replayed as they are; then N inputs made from them by mutation, the same ones each time. With clang's
- * libFuzzer, build with -DWEIR_LIBFUZZER -fsanitize=fuzzer: then only LLVMFuzzerTestOneInput remains.
+ * The files are replayed as they are; then N inputs made from them by mutation, the same ones each time. The dictionary
+ * has words to put into them, in libFuzzer's format. With libFuzzer (`make fuzz`: -DWEIR_LIBFUZZER) only
+ * LLVMFuzzerTestOneInput remains.
  */
 #ifndef FUZZ_DRIVER_H
 #define FUZZ_DRIVER_H
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +41,11 @@ static inline void promise_error(weir_status s, const weir_err *err)
 
 #define INPUT_MAX ((size_t)1 << 16)
 
+/* Defined by targets whose inputs take long: only one of so many runs is made. */
+#ifndef FUZZ_COST
+#define FUZZ_COST 1
+#endif
+
 typedef struct fuzz_input {
     uint8_t *p;
     size_t n;
@@ -47,6 +54,8 @@ typedef struct fuzz_input {
 static struct {
     fuzz_input seed[4096];
     int n;
+    fuzz_input word[256];
+    int n_words;
     uint64_t random;
 } fuzz;
 
@@ -102,6 +111,49 @@ static void fuzz_add(const char *path)
         free(entry);
 }
 
+/* The word in a line `"..."` with \\xNN, \\\\ and \\": in place, without the quotes. */
+static fuzz_input fuzz_word(char *line)
+{
+    uint8_t *out = (uint8_t *)line;
+    size_t n = 0;
+    for (const char *p = line + 1; *p && *p != '"'; p++) {
+        unsigned byte = (uint8_t)*p;
+        int used = 0;
+        if (*p == '\\' && sscanf(p + 1, "x%2x%n", &byte, &used) != 1)
+            byte = (uint8_t)*++p;
+        p += used;
+        out[n++] = (uint8_t)byte;
+    }
+    return (fuzz_input){out, n};
+}
+
+static void fuzz_dictionary(const char *path)
+{
+    char line[256];
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f) && fuzz.n_words < (int)(sizeof fuzz.word / sizeof *fuzz.word))
+        if (line[0] == '"')
+            fuzz.word[fuzz.n_words++] = fuzz_word(strdup(line));
+    if (!fuzz.n_words) {
+        fprintf(stderr, "no words in %s\n", path);
+        exit(2);
+    }
+    fclose(f);
+}
+
+/* A word put into p[n], or over what stands there. */
+static size_t fuzz_put_word(uint8_t *p, size_t n, size_t at)
+{
+    const fuzz_input *w = &fuzz.word[fuzz_random((uint64_t)fuzz.n_words)];
+    bool over = fuzz_random(2) && at + w->n <= n;
+    if (!over && n + w->n > INPUT_MAX)
+        return n;
+    if (!over)
+        memmove(p + at + w->n, p + at, n - at);
+    memcpy(p + at, w->p, w->n);
+    return over ? n : n + w->n;
+}
+
 /* One change to p[n] (room: INPUT_MAX); returns the new length. */
 static size_t fuzz_mutate(uint8_t *p, size_t n)
 {
@@ -123,6 +175,8 @@ static size_t fuzz_mutate(uint8_t *p, size_t n)
     len = n && at + len > n ? n - at : len;
     uint64_t v = special[fuzz_random(sizeof special / sizeof *special)];
     const fuzz_input *other = &fuzz.seed[fuzz_random((uint64_t)fuzz.n)];
+    if (fuzz.n_words && fuzz_random(4) == 0)
+        return fuzz_put_word(p, n, at);
     switch (n ? fuzz_random(8) : 7) {
     case 0:
         p[at] ^= (uint8_t)(1u << fuzz_random(8));
@@ -161,10 +215,12 @@ int main(int argc, char **argv)
 {
     long long runs = 0, seed = 1;
     for (int i = 1; i < argc; i++)
-        if (sscanf(argv[i], "-runs=%lld", &runs) != 1 && sscanf(argv[i], "-seed=%lld", &seed) != 1)
+        if (!strncmp(argv[i], "-dict=", 6))
+            fuzz_dictionary(argv[i] + 6);
+        else if (sscanf(argv[i], "-runs=%lld", &runs) != 1 && sscanf(argv[i], "-seed=%lld", &seed) != 1)
             fuzz_add(argv[i]);
     if (!fuzz.n) {
-        fprintf(stderr, "usage: %s [-runs=N] [-seed=S] FILE|DIRECTORY...\n", argv[0]);
+        fprintf(stderr, "usage: %s [-runs=N] [-seed=S] [-dict=FILE] FILE|DIRECTORY...\n", argv[0]);
         return 2;
     }
     fuzz.random = (uint64_t)seed;
@@ -173,7 +229,7 @@ int main(int argc, char **argv)
     uint8_t *p = malloc(INPUT_MAX);
     if (!p)
         abort();
-    for (long long i = 0; i < runs; i++) {
+    for (long long i = 0; i < runs / FUZZ_COST; i++) {
         const fuzz_input *from = &fuzz.seed[fuzz_random((uint64_t)fuzz.n)];
         size_t n = from->n;
         memcpy(p, from->p, n);
@@ -184,7 +240,9 @@ int main(int argc, char **argv)
     free(p);
     for (int i = 0; i < fuzz.n; i++)
         free(fuzz.seed[i].p);
-    printf("%d files and %lld mutations: no fault\n", fuzz.n, runs);
+    for (int i = 0; i < fuzz.n_words; i++)
+        free(fuzz.word[i].p);
+    printf("%d files and %lld mutations: no fault\n", fuzz.n, runs / FUZZ_COST);
     return 0;
 }
 

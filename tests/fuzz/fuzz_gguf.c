@@ -18,11 +18,12 @@ static void read_value(const weir_gguf *g, const weir_gguf_kv *kv)
     size_t pos = 0;
     if (!key)
         abort();
-    PROMISE(strlen(key) != kv->key.n || weir_gguf_find(g, key) == kv);
+    bool whole = strlen(key) == kv->key.n; /* a key with NUL is cut, and may then be another one */
+    PROMISE(!whole || weir_gguf_find(g, key) == kv);
     int right =
         (weir_gguf_int(g, key, &i, &found, NULL) == WEIR_OK) + (weir_gguf_double(g, key, &d, &found, NULL) == WEIR_OK) +
         (weir_gguf_bool(g, key, &b, &found, NULL) == WEIR_OK) + (weir_gguf_str(g, key, &s, &found, NULL) == WEIR_OK);
-    PROMISE(strlen(key) != kv->key.n || kv->type == WEIR_GGUF_ARRAY ? right == 0 || right == 4 : right >= 1);
+    PROMISE(!whole || (kv->type == WEIR_GGUF_ARRAY ? right == 0 : right >= 1));
     for (uint64_t k = 0; kv->type == WEIR_GGUF_ARRAY && k < kv->n; k++) {
         if (kv->elem == WEIR_GGUF_STRING)
             PROMISE(weir_gguf_next_str(g, kv, &pos, &s, NULL) == WEIR_OK);

@@ -276,7 +276,8 @@ static void views_that_do_not_fit(void **state)
     assert_int_equal(try_view(&t, (weir_wview){.n = 1, .k = 31, .stride = 32}, &err), WEIR_E_SHAPE);
 }
 
-/* Panels in a pool: pieces that do not overlap, large ones too; the same results. */
+/* Panels in a pool: pieces that do not overlap, large ones too, and those that are given back and taken again; the same
+ * results. */
 static void panels_in_a_pool(void **state)
 {
     (void)state;
@@ -292,6 +293,12 @@ static void panels_in_a_pool(void **state)
         const weir_wview v = {.t = &t, .n = 60 + i, .k = K, .stride = K, .first = 100 * i, .pool = pool};
         assert_int_equal(weir_panels_new(&p[i], &v, 2, NULL), WEIR_OK);
         assert_true(weir_panels_bytes(p[i]) > (60 + i) * K * 4);
+    }
+    for (int i = 0; i < COUNT; i += 3)
+        weir_panels_free(p[i]);
+    for (int i = 0; i < COUNT; i += 3) {
+        const weir_wview v = {.t = &t, .n = 60 + i, .k = K, .stride = K, .first = 100 * i, .pool = pool};
+        assert_int_equal(weir_panels_new(&p[i], &v, 2, NULL), WEIR_OK);
     }
     void *scratch = weir_alloc_aligned(weir_gemm_scratch(1, K, 1));
     for (int i = 0; i < COUNT; i++) {

@@ -1,9 +1,15 @@
-/* Every allocation of runs, selectors and hooks fails once: each time a clean error, and nothing leaks. And the promise
- * of weir/run.h: once prepared and its layers packed, a forward allocates nothing. */
+/* Every allocation of runs, selectors and each built-in hook fails once: each time a clean error, and nothing leaks. And
+ * the promise of weir/run.h: once prepared and its layers packed, a forward allocates nothing. */
 #include "../unit/run_kit.h"
 #include "support/oom.h"
 
+#include <sched.h>
+
+#include "support/bytes.h"
+#include "support/scratch.h"
+
 static const int32_t ids[] = {1, 2, 3, 4, 5};
+static FILE *sink; /* for what hooks print */
 
 static weir_run_options options(void)
 {
@@ -15,49 +21,175 @@ static weir_run_options options(void)
     return o;
 }
 
-static weir_status use_run(weir_run *r, weir_err *err)
+/* A model and up to four hooks with their arguments. */
+typedef struct work {
+    const char *model;
+    const char *hook[4][2];
+} work;
+
+static weir_status use_run(const work *w, weir_run *r, weir_err *err)
 {
-    static const char *const hooks[][2] = {
-        {"ablate", "L0N3[-1]"}, {"log", "resid_post"}, {"stats", "post[:,0:4]"}, {"template", "pattern"}};
     float logits[80];
-    for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++)
-        WEIR_TRY(weir_run_hook(r, weir_hook_class_find(hooks[i][0]), hooks[i][1], err));
+    for (size_t i = 0; i < 4 && w->hook[i][0]; i++)
+        WEIR_TRY(weir_run_hook(r, weir_hook_class_find(w->hook[i][0]), w->hook[i][1], err));
     WEIR_TRY(weir_run_forward(r, &(weir_seq){.ids = ids, .n = 3, .slot = 0}, 1, WEIR_FINAL, err));
     WEIR_TRY(weir_run_forward(r, &(weir_seq){.ids = ids + 3, .n = 2, .slot = 0}, 1, WEIR_FINAL, err));
     WEIR_TRY(weir_run_logits(r, 0, 1, logits, err));
-    return weir_run_finish(r, NULL, err);
+    return weir_run_finish(r, sink, err);
 }
 
-static weir_status use(const weir_model *m, weir_err *err)
+static weir_status use(const void *ctx, weir_err *err)
 {
-    weir_run *r;
+    const work *w = ctx;
     const weir_run_options o = options();
-    WEIR_TRY(weir_run_new(&r, m, &o, err));
-    weir_status st = use_run(r, err);
+    weir_model *m;
+    weir_run *r = NULL;
+    unlink(scratch("out.h5.part")); /* what an earlier failure left */
+    WEIR_TRY(weir_model_open(&m, w->model, NULL, err));
+    weir_status st = weir_run_new(&r, m, &o, err);
+    if (!st)
+        st = use_run(w, r, err);
     weir_run_free(r);
+    weir_model_free(m);
     return st;
+}
+
+/* Layer by layer, and the lens at the end. */
+static weir_status use_parts(weir_run *r, const weir_model *m, weir_err *err)
+{
+    int32_t best[1];
+    float logprob[1];
+    weir_lens *lens;
+    WEIR_TRY(weir_run_hook(r, weir_hook_class_find("stats"), "resid_post", err));
+    WEIR_TRY(weir_run_prepare(r, WEIR_FINAL, err));
+    for (int64_t part = 0; part < weir_run_parts(r); part++)
+        WEIR_TRY(weir_run_part(r, part, &(weir_seq){.ids = ids, .n = 3, .slot = -1}, 1, err));
+    WEIR_TRY(weir_lens_new(&lens, m, NULL, 1, err));
+    weir_status st = weir_lens_top(lens, weir_run_stream(r), 1, 1, best, logprob, err);
+    weir_lens_free(lens);
+    return st ? st : weir_run_finish(r, NULL, err);
+}
+
+static weir_status use_by_layer(const void *path, weir_err *err)
+{
+    weir_run_options o = options();
+    weir_model *m;
+    weir_run *r = NULL;
+    o.slots = 0;
+    o.by_layer = true;
+    WEIR_TRY(weir_model_open(&m, path, NULL, err));
+    weir_status st = weir_run_new(&r, m, &o, err);
+    if (!st)
+        st = use_parts(r, m, err);
+    weir_run_free(r);
+    weir_model_free(m);
+    return st;
+}
+
+static void test_by_layer(void **state)
+{
+    (void)state;
+    for (int k = 0; k < KIT_MODELS; k++)
+        assert_in_range(oom_each(use_by_layer, kit_models[k]), 40, 5000);
 }
 
 static void test_every_allocation(void **state)
 {
     (void)state;
     for (int k = 0; k < KIT_MODELS; k++) {
-        long n = 0;
-        for (long i = 0; i <= n; i++) { /* i = 0 counts them */
-            weir_err err = {0};
-            weir_model *m = kit_open(kit_models[k]);
-            allocations = 0;
-            fail_at = i;
-            weir_status st = use(m, &err);
-            fail_at = 0;
-            if (i == 0)
-                n = allocations;
-            weir_status want = i ? WEIR_E_NOMEM : WEIR_OK;
-            if (st != want || err.code != want)
-                fail_msg("allocation %ld of %ld: status %d, %s", i, n, st, err.msg);
-            weir_model_free(m);
+        const work w = {kit_models[k],
+                        {{"ablate", "L0N3[-1]"}, {"log", "resid_post"}, {"stats", "post[:,0:4]"}, {"template", "pattern"}}};
+        assert_in_range(oom_each(use, &w), 40, 5000);
+    }
+}
+
+/* --- each hook */
+
+/* A vector for the stream, in numpy's format. */
+static const char *write_npy(int64_t n)
+{
+    char head[129];
+    const float one = 1;
+    snprintf(head, sizeof head, "\x93NUMPY%c%c%c%c{'descr': '<f4', 'fortran_order': False, 'shape': (%lld,), }%60s", 1, 0, 118, 0,
+             (long long)n, "");
+    head[127] = '\n';
+    const char *path = scratch_write("v.npy", head, 128);
+    FILE *f = fopen(path, "ab");
+    for (int64_t i = 0; i < n; i++)
+        fwrite(&one, sizeof one, 1, f);
+    fclose(f);
+    return path;
+}
+
+/* Two tensors as wide as the stream. */
+static void write_tensors(int64_t n)
+{
+    char header[300];
+    blob b = {0};
+    snprintf(header, sizeof header,
+             "{\"a\":{\"dtype\":\"BF16\",\"shape\":[2,%lld],\"data_offsets\":[0,%lld]},"
+             "\"b\":{\"dtype\":\"F32\",\"shape\":[%lld],\"data_offsets\":[%lld,%lld]}}",
+             (long long)n, (long long)(4 * n), (long long)n, (long long)(4 * n), (long long)(8 * n));
+    put_safetensors(&b, header, 0);
+    put_zeros(&b, (size_t)(8 * n));
+    scratch_write("v.safetensors", b.p, b.n);
+    free(b.p);
+}
+
+/* The files that hooks read: made by hooks. */
+static void write_files(const char *model)
+{
+    char dump[300], stats[300];
+    weir_err err = {0};
+    weir_model *m = kit_open(model);
+    write_npy(weir_model_info_of(m)->C);
+    write_tensors(weir_model_info_of(m)->C);
+    weir_model_free(m);
+    snprintf(dump, sizeof dump, "%s=resid_mid", scratch("in.h5"));
+    snprintf(stats, sizeof stats, "%s=resid_mid", scratch("stats.h5"));
+    const work w = {model, {{"record", dump}, {"stats", stats}}};
+    kit_ok(use(&w, &err), &err);
+}
+
+static void test_each_hook(void **state)
+{
+    (void)state;
+    /* % stands for the directory */
+    static const char *const with[][2] = {{"ablate", "L0N3"},
+                                          {"ablate", "resid_mid=mean:%/stats.h5"},
+                                          {"ablate", "resid_mid=mean:%/in.h5"},
+                                          {"lens", "resid_post"},
+                                          {"log", "resid_post"},
+                                          {"patch", "resid_mid=%/in.h5"},
+                                          {"project-out", "resid_mid=%/v.npy"},
+                                          {"record", "%/out.h5=post[:,1],resid_mid,q,pattern"},
+                                          {"scale", "L0N3=0.5"},
+                                          {"set", "resid_mid=%/in.h5@0"},
+                                          {"stats", "resid_mid"},
+                                          {"stats", "%/out.h5=post[:,0:4]"},
+                                          {"steer", "resid_mid=%/v.npy*2"},
+                                          {"steer", "resid_mid=%/v.safetensors::a@-1*2"},
+                                          {"template", "pattern"},
+                                          {"topk", "post,k=3"}};
+    enum { N = sizeof with / sizeof *with };
+    write_files(KIT_GPT2);
+    for (int i = 0; i < weir_hook_class_count(); i++) {
+        int tried = 0;
+        for (int k = 0; k < N; k++) {
+            char args[600];
+            const char *at = strchr(with[k][1], '%');
+            if (strcmp(with[k][0], weir_hook_class_at(i)->name) != 0)
+                continue;
+            snprintf(args, sizeof args, "%s%s", at ? scratch_root : "", at ? at + 1 : with[k][1]);
+            if (at && at > with[k][1])
+                snprintf(args, sizeof args, "%.*s%s%s", (int)(at - with[k][1]), with[k][1], scratch_root, at + 1);
+            const work w = {KIT_GPT2, {{with[k][0], args}}};
+            print_message("%s:%s\n", with[k][0], with[k][1]);
+            assert_in_range(oom_each(use, &w), 40, 5000);
+            tried++;
         }
-        assert_true(n > 40);
+        if (!tried)
+            fail_msg("hook %s is not tried here", weir_hook_class_at(i)->name);
     }
 }
 
@@ -88,7 +220,14 @@ static void test_forward_allocates_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation),
+    /* One processor: allocations are counted, and those of threads would come in any order. */
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+    sink = fopen("/dev/null", "w");
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation), cmocka_unit_test(test_by_layer),
+                                       cmocka_unit_test(test_each_hook),
                                        cmocka_unit_test(test_forward_allocates_nothing)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -1,46 +1,143 @@
-/* support/oom.h: makes one allocation of the library fail. The linker sends malloc and its kin through the __wrap_ functions
- * (see the Makefile's rule for tests/oom): the allocation numbered fail_at, counted in `allocations`, returns NULL. Included
- * once by each program of tests/oom. */
+/* support/oom.h: work whose n-th allocation fails, for every n. The linker sends malloc and its kin through the __wrap_
+ * functions (see the Makefile's rule for tests/oom); what shared libraries allocate for themselves does not come here.
+ * Included once by each program of tests/oom.
+ *
+ *     static weir_status open_it(const void *path, weir_err *err) { ...; return st; }     // closes what it opened
+ *     ...
+ *     assert_in_range(oom_each(open_it, path), 10, 500);
+ */
 #ifndef WEIR_TEST_OOM_H
 #define WEIR_TEST_OOM_H
 
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
-static long allocations, fail_at; /* fail_at 0: never */
+#include <cmocka.h>
+#include <weir/base.h>
+
+static long allocations, fail_at; /* calls so far; which one fails (0: none) */
+static long blocks;               /* allocated and not freed */
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+int __real_posix_memalign(void **p, size_t align, size_t n);
+void __real_free(void *p);
+char *__real_strndup(const char *s, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+int __wrap_posix_memalign(void **p, size_t align, size_t n);
+void __wrap_free(void *p);
+char *__wrap_strndup(const char *s, size_t n);
 
 static bool allowed(void)
 {
     return ++allocations != fail_at;
 }
 
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-int __real_posix_memalign(void **p, size_t align, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-int __wrap_posix_memalign(void **p, size_t align, size_t n);
+static void *counted(void *p)
+{
+    blocks += p != NULL;
+    return p;
+}
 
 void *__wrap_malloc(size_t n)
 {
-    return allowed() ? __real_malloc(n) : NULL;
+    return allowed() ? counted(__real_malloc(n)) : NULL;
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-    return allowed() ? __real_calloc(n, size) : NULL;
+    return allowed() ? counted(__real_calloc(n, size)) : NULL;
 }
 
 void *__wrap_realloc(void *p, size_t n)
 {
+    if (!p)
+        return __wrap_malloc(n);
     return allowed() ? __real_realloc(p, n) : NULL;
 }
 
 int __wrap_posix_memalign(void **p, size_t align, size_t n)
 {
-    return allowed() ? __real_posix_memalign(p, align, n) : 12;
+    int e = allowed() ? __real_posix_memalign(p, align, n) : 12;
+    blocks += !e;
+    return e;
+}
+
+char *__wrap_strndup(const char *s, size_t n)
+{
+    return allowed() ? counted(__real_strndup(s, n)) : NULL;
+}
+
+void __wrap_free(void *p)
+{
+    blocks -= p != NULL;
+    __real_free(p);
+}
+
+/* Opens something, uses it, closes it. */
+typedef weir_status oom_work(const void *ctx, weir_err *err);
+
+typedef struct oom_result {
+    long n;       /* the allocation that was to fail; 0: none */
+    bool reached; /* there was an n-th one */
+    weir_status status;
+    weir_err err;
+    long kept; /* blocks that are still allocated afterwards */
+} oom_result;
+
+static inline oom_result oom_once(oom_work *work, const void *ctx, long n)
+{
+    oom_result r = {.n = n};
+    const long before = blocks;
+    allocations = 0;
+    fail_at = n;
+    r.status = work(ctx, &r.err);
+    fail_at = 0;
+    r.reached = n && allocations >= n;
+    r.kept = blocks - before;
+    return r;
+}
+
+/* What is wrong with it, as one line in buf; NULL: nothing. */
+static inline const char *oom_fault(const oom_result *r, char *buf, size_t n)
+{
+    const weir_status want = r->reached ? WEIR_E_NOMEM : WEIR_OK;
+    if (r->status != want || r->err.code != want || (r->reached && !r->err.msg[0]))
+        snprintf(buf, n, "allocation %ld fails: status %d, error %d: %s", r->n, r->status, r->err.code, r->err.msg);
+    else if (r->kept)
+        snprintf(buf, n, "allocation %ld fails: %ld blocks are lost", r->n, r->kept);
+    else
+        return NULL;
+    return buf;
+}
+
+/* Every allocation of the work fails once: each time an error that says so, and nothing is left. Returns how many there
+ * are. */
+static inline long oom_each(oom_work *work, const void *ctx)
+{
+    char fault[700];
+    long faults = 0;
+    oom_once(work, ctx, 0); /* what is made once in a process is made now */
+    for (long n = 0;; n++) {
+        const oom_result r = oom_once(work, ctx, n);
+        if (oom_fault(&r, fault, sizeof fault)) {
+            print_error("%s\n", fault);
+            faults++;
+        }
+        if (n == 0 && faults)
+            fail_msg("the work fails by itself");
+        if (n && !r.reached && faults)
+            fail_msg("%ld of %ld failing allocations are not dealt with", faults, n - 1);
+        if (n && !r.reached)
+            return n - 1;
+    }
 }
 
 #endif

@@ -80,7 +80,15 @@ static inline void fx_pass_make(fx_pass *p, int64_t first, int64_t n, int64_t ta
         p->tag[i] = tag;
         p->keep[i] = !(drop && i % drop == drop - 1);
     }
-    p->rows = (weir_rows){n, p->id, p->seq, p->pos, p->keep, p->len, p->tag};
+    p->rows = (weir_rows){.n = n,
+                          .id = p->id,
+                          .seq = p->seq,
+                          .pos = p->pos,
+                          .keep = p->keep,
+                          .len = p->len,
+                          .tag = p->tag,
+                          .doc_pos = p->pos,
+                          .doc_len = p->len};
 }
 
 static inline void fx_pass_free(fx_pass *p)

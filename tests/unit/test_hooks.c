@@ -62,7 +62,7 @@ static void finish_text(weir_run *r, char *buf, size_t size)
 
 static void test_registry(void **state)
 {
-    static const char *const names[] = {"ablate", "log", "stats", "template"};
+    static const char *const names[] = {"ablate", "lens", "log", "stats", "template", "topk"};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_string_equal(weir_hook_class_find(names[i])->name, names[i]);
@@ -349,8 +349,8 @@ static void test_ablate(void **state)
     assert_non_null(strstr(err.msg, "L1N3[99] changed nothing"));
     weir_run_free(r);
     refused("ablate", NULL, "needs a selector");
-    refused("ablate", "post=mean:stats.h5", "mean:FILE is not supported yet");
-    refused("ablate", "post=one", "must be zero");
+    refused("ablate", "post=mean:nowhere.h5", "cannot open");
+    refused("ablate", "post=one", "zero or mean:FILE was expected");
     refused("ablate", "pots", "the nearest is \"post\"");
     refused("ablate", "blocks.0.attn.hook_result", "read-only");
 }

@@ -122,15 +122,15 @@ static void check_layer(const weir_layer *y, int64_t l, const want *w)
 static void check_tables(const weir_model *m, const want *w)
 {
     const mf_sizes *s = w->s;
-    weir_linear head;
+    weir_head head;
     weir_normw norm;
     weir_err err = {0};
     float row[256];
     assert_int_equal(weir_model_final(m, &norm, &err), WEIR_OK);
     check_norm(&norm, s->C, "lnf", -1, w->norm_bias, w->plus);
-    assert_int_equal(weir_model_head(m, &head, &err), WEIR_OK);
+    assert_int_equal(weir_model_head(m, 0, INT64_MAX, &head, &err), WEIR_OK);
     expected e = {.value = w->tied ? "embed" : "head"};
-    assert_int_equal(count_wrong(&head, s->V, s->C, &e), 0);
+    assert_int_equal(count_wrong(&(weir_linear){.w = head.w}, s->V, s->C, &e), 0);
     assert_int_equal(weir_model_embed_rows(m), s->V);
     for (int32_t id = 0; id < s->V; id++) {
         weir_model_embed_row(m, id, row);
@@ -173,9 +173,9 @@ static void check_model(mf_checkpoint *k, const want *w)
     assert_int_equal(weir_model_memory_of(m).panels, 0);
     for (int64_t l = 0; l < s->L; l++) {
         const weir_layer *y, *again;
-        assert_int_equal(weir_model_layer(m, l, &y, &err), WEIR_OK);
+        assert_int_equal(weir_model_layer(m, l, INT64_MAX, &y, &err), WEIR_OK);
         check_layer(y, l, w);
-        assert_int_equal(weir_model_layer(m, l, &again, &err), WEIR_OK);
+        assert_int_equal(weir_model_layer(m, l, INT64_MAX, &again, &err), WEIR_OK);
         assert_ptr_equal(y, again);
     }
     check_tables(m, w);
@@ -290,7 +290,7 @@ static void test_comparison_can_fail(void **state)
     mf_find(&k, "blk.0.attn_q.weight")->map = MF_AS_IS; /* a writer that forgot to permute */
     mf_write_gguf(&k, &meta);
     weir_model *m = open_ok(&k);
-    assert_int_equal(weir_model_layer(m, 0, &y, &err), WEIR_OK);
+    assert_int_equal(weir_model_layer(m, 0, INT64_MAX, &y, &err), WEIR_OK);
     expected right = {.value = "q 0"}, other_row = {.value = "k 0", .first = 1}, other = {.value = "v 1"};
     assert_true(count_wrong(&y->q, MF_LLAMA.H * MF_LLAMA.D, MF_LLAMA.C, &right) > 0);
     assert_true(count_wrong(&y->k, MF_LLAMA.K * MF_LLAMA.D, MF_LLAMA.C, &other_row) > 0);
@@ -304,7 +304,7 @@ static void test_comparison_can_fail(void **state)
 typedef struct racer {
     const weir_model *m;
     const weir_layer *y[2];
-    weir_linear head;
+    weir_head head;
     weir_status status;
 } racer;
 
@@ -313,9 +313,9 @@ static void *race(void *p)
     racer *r = p;
     weir_err err = {0};
     for (int64_t l = 0; l < 2; l++)
-        if (weir_model_layer(r->m, l, &r->y[l], &err))
+        if (weir_model_layer(r->m, l, INT64_MAX, &r->y[l], &err))
             r->status = err.code;
-    if (weir_model_head(r->m, &r->head, &err))
+    if (weir_model_head(r->m, 0, INT64_MAX, &r->head, &err))
         r->status = err.code;
     return NULL;
 }
@@ -384,9 +384,9 @@ static void test_layer_range(void **state)
     mf_write_hf(&k);
     weir_model *m = open_ok(&k);
     weir_err err = {0};
-    assert_int_equal(weir_model_layer(m, 2, &y, &err), WEIR_E_ARG);
+    assert_int_equal(weir_model_layer(m, 2, INT64_MAX, &y, &err), WEIR_E_ARG);
     assert_non_null(strstr(err.msg, "layer 2 of a model of 2 layers"));
-    assert_int_equal(weir_model_layer(m, -1, &y, NULL), WEIR_E_ARG);
+    assert_int_equal(weir_model_layer(m, -1, INT64_MAX, &y, NULL), WEIR_E_ARG);
     assert_null(weir_model_tensor(m, weir_model_n_tensors(m)));
     assert_non_null(weir_model_tensor(m, 0));
     weir_model_free(m);

@@ -43,7 +43,7 @@ static int64_t window_of(const weir_model *m, int64_t l)
 {
     const weir_layer *y;
     weir_err err = {0};
-    assert_int_equal(weir_model_layer(m, l, &y, &err), WEIR_OK);
+    assert_int_equal(weir_model_layer(m, l, INT64_MAX, &y, &err), WEIR_OK);
     return y->window;
 }
 

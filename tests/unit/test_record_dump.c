@@ -545,6 +545,46 @@ static void a_full_disk_is_one_clear_line(void **state)
     unsetenv("ASAN_OPTIONS");
 }
 
+static void hooks_have_datasets_of_their_own(void **state)
+{
+    (void)state;
+    char path[512];
+    weir_dump_options o;
+    int id = -1, other = -1;
+    const uint8_t rows[5] = {1, 2, 3, 4, 5};
+    static const struct {
+        const char *hook, *name;
+        int64_t width;
+        weir_status status;
+    } want[] = {{"mine", "x", 1, WEIR_OK},      {"mine", "x", 1, WEIR_E_HOOK}, {"mine", "y/z", 1, WEIR_E_ARG},
+                {"", "x", 1, WEIR_E_ARG},       {".", "x", 1, WEIR_E_ARG},     {"mine", "", 1, WEIR_E_ARG},
+                {"mine", "wide", 0, WEIR_E_ARG}};
+    for (size_t i = 1; i < sizeof want / sizeof *want; i++) {
+        weir_err err = {0};
+        weir_dump_options_init(&o);
+        o.force = true;
+        weir_dump *d = create(fx_path(path, "own.h5"), &o, 0, 1);
+        assert_int_equal(weir_dump_own_new(d, want[0].hook, want[0].name, NULL, WEIR_DUMP_U8, 1, &id, &err), WEIR_OK);
+        assert_int_equal(
+            weir_dump_own_new(d, want[i].hook, want[i].name, NULL, WEIR_DUMP_U8, want[i].width, &other, &err),
+            want[i].status);
+        weir_dump_abort(d, false);
+    }
+    for (int64_t n = 4; n <= 5; n++) { /* every dataset has all rows */
+        weir_err err = {0};
+        weir_dump *d = create(fx_path(path, "own.h5"), &o, 0, 1);
+        assert_int_equal(weir_dump_own_new(d, "mine", "x", NULL, WEIR_DUMP_U8, 1, &id, &err), WEIR_OK);
+        add_doc(d);
+        assert_int_equal(weir_dump_own_new(d, "mine", "late", NULL, WEIR_DUMP_U8, 1, &other, &err), WEIR_E_ARG);
+        memset(&err, 0, sizeof err);
+        add_pass(d, 0, 5, 0, 0, 0, 1);
+        assert_int_equal(weir_dump_own_append(d, 7, rows, n, NULL), WEIR_E_ARG);
+        assert_int_equal(weir_dump_own_append(d, id, rows, n, &err), WEIR_OK);
+        assert_int_equal(weir_dump_commit(d, NULL, &err), n == 5 ? WEIR_OK : WEIR_E_HOOK);
+        assert_true(n == 5 || strstr(err.msg, "mine/x has 4 rows"));
+    }
+}
+
 static void levels_are_checked(void **state)
 {
     (void)state;
@@ -576,6 +616,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(attributes_are_text),
         cmocka_unit_test(a_full_disk_is_one_clear_line),
+        cmocka_unit_test(hooks_have_datasets_of_their_own),
         cmocka_unit_test(levels_are_checked),
     };
     if (argc == 4 && !strcmp(argv[1], "full"))

@@ -18,7 +18,8 @@ static const weir_opt run_opts[] = {
     {"kernel", 0, NULL, WEIR_OPT_CHOICE, KERNELS, 0, 0, "best", "instruction set. The results do not depend on it",
      offsetof(weir_run_args, kernel)},
     {"memory", 0, NULL, WEIR_OPT_BYTES, "BYTES", 1, 0, NULL,
-     "refuse to run when the plan needs more than this; K, M or G may follow", offsetof(weir_run_args, memory)},
+     "bytes for rows and packed weights; K, M or G may follow. Layers that find no room are packed again in each "
+     "pass. Refused if one layer alone finds none", offsetof(weir_run_args, memory)},
     {"batch", 0, NULL, WEIR_OPT_INT, "ROWS", 1, 1 << 20, "512",
      "rows of one forward pass. More need more memory; the results do not depend on it",
      offsetof(weir_run_args, batch)},
@@ -37,6 +38,10 @@ static const weir_opt text_opts[] = {
     {"field", 0, NULL, WEIR_OPT_STR, "NAME", 0, 0, NULL,
      "JSONL: the field that holds the text (without it \"text\", with --ids \"ids\"); other scalar fields are kept",
      offsetof(weir_text_args, field)},
+    {"shard", 0, NULL, WEIR_OPT_STR, "I/N", 0, 0, NULL,
+     "only the I-th of N blocks of documents, of about equal size, I from 0 to N-1: N runs, on any machines, make the "
+     "whole, and weir merge joins their dumps",
+     offsetof(weir_text_args, shard)},
 };
 const weir_opt_group weir_opts_text = {"Text", text_opts, sizeof text_opts / sizeof *text_opts};
 

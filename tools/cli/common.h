@@ -20,12 +20,13 @@ typedef struct weir_run_args {
 } weir_run_args;
 extern const weir_opt_group weir_opts_run;
 
-/* --file --docs --jsonl --field: where text comes from (cli/input.h) */
+/* --file --docs --jsonl --field --shard: where text comes from (cli/input.h) */
 typedef struct weir_text_args {
     weir_opt_list files;
     const char *docs;
     bool jsonl;
     const char *field;
+    const char *shard; /* "I/N"; NULL: the whole text */
 } weir_text_args;
 extern const weir_opt_group weir_opts_text;
 

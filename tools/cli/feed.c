@@ -27,6 +27,7 @@ struct weir_feed {
     bool bos;
     int32_t bos_id;
     int64_t room, stride; /* tokens of text in a window; from one to the next */
+    int64_t skip;         /* kept rows that are still to be passed over */
     weir_tokens encoded;
     weir_tokens ids; /* --ids: made here, not by the tokenizer */
     feed_doc d;
@@ -107,7 +108,7 @@ static void keep_row(weir_feed *f, int64_t row, int64_t doc_row, int64_t ctx_pos
     const feed_doc *d = &f->d;
     int64_t k = f->b.kept.n++, text = doc_row - d->bos;
     f->kept_row[k] = row;
-    f->kept_doc[k] = d->entry.doc.index;
+    f->kept_doc[k] = f->counts.docs - 1;
     f->kept_pos[k] = doc_row;
     f->kept_ctx_pos[k] = ctx_pos;
     f->kept_id[k] = text < 0 ? f->bos_id : d->t.id[text];
@@ -220,6 +221,15 @@ static weir_status take_ids(weir_feed *f, const weir_doc *doc, const char *sourc
     return WEIR_OK;
 }
 
+/* Takes the first of the rows that --positions asks for back: an earlier run has them. */
+static void skip_rows(weir_feed *f, uint8_t *keep, int64_t len)
+{
+    for (int64_t r = 0; f->skip > 0 && r < len; r++) {
+        f->skip -= keep[r] != 0;
+        keep[r] = 0;
+    }
+}
+
 /* Tokens, rows and kept rows of a document. */
 static weir_status open_doc(weir_feed *f, const weir_doc *doc, const char *source, weir_err *err)
 {
@@ -244,6 +254,7 @@ static weir_status open_doc(weir_feed *f, const weir_doc *doc, const char *sourc
         }
     }
     WEIR_TRY(weir_positions_keep(&f->positions, doc, source, &d->t, d->bos, d->len, d->keep, err));
+    skip_rows(f, d->keep, d->len);
     if (!copy_doc(&d->entry, doc, source))
         return no_memory(err);
     d->open = true;
@@ -395,6 +406,11 @@ weir_status weir_feed_new(weir_feed **out, const weir_tokenizer *tok, weir_docs 
     f->room = o->ctx - f->bos;
     *out = f;
     return WEIR_OK;
+}
+
+void weir_feed_skip(weir_feed *f, int64_t rows)
+{
+    f->skip = rows;
 }
 
 void weir_feed_free(weir_feed *f)

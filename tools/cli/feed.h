@@ -39,7 +39,7 @@ typedef struct weir_batch_doc {
 } weir_batch_doc;
 
 typedef struct weir_batch {
-    const weir_seq *seq; /* [n_seq]; tag: number of the document */
+    const weir_seq *seq; /* [n_seq]; tag: number of the document in the whole text (it matters with --shard) */
     int64_t n_seq, rows;
     bool restart;          /* seq[0] begins a window in slot 0 */
     bool continues;        /* seq[0] goes on with the window of the last batch */
@@ -47,7 +47,8 @@ typedef struct weir_batch {
     const weir_batch_doc
         *doc; /* documents that begin here, in order; rows before doc[0].first go on with the last document */
     int64_t n_docs;
-    weir_token_rows kept;    /* the rows that were asked for; without logprob */
+    weir_token_rows kept;    /* the rows that were asked for; without logprob. doc: documents are counted from the first
+                                one that was fed, whatever its number in the whole text */
     const int64_t *kept_row; /* [kept.n] their rows in the batch */
 } weir_batch;
 
@@ -63,6 +64,9 @@ WEIR_CHECKED weir_status weir_feed_bos(const weir_row_args *rows, const weir_tok
 WEIR_CHECKED weir_status weir_feed_new(weir_feed **out, const weir_tokenizer *tok, weir_docs *docs,
                                        const weir_feed_options *o, weir_err *err);
 void weir_feed_free(weir_feed *f);
+/* Before the first batch: the first `rows` kept rows are passed over, as if nobody had asked for them; their documents are
+ * announced all the same. What a resumed run does. */
+void weir_feed_skip(weir_feed *f, int64_t rows);
 /* *b = NULL at the end. Valid until the next call. A batch may have documents and no rows. */
 WEIR_CHECKED weir_status weir_feed_next(weir_feed *f, const weir_batch **b, weir_err *err);
 

@@ -11,7 +11,7 @@
 
 #include "say.h"
 
-enum { PATIENCE_MS = 2000 };
+enum { PATIENCE_MS = 2000, SHARDS_MAX = 1000000 };
 
 /* Does standard input hold a byte? Nothing is read. A file, a pipe, a socket and a device each have their own way to
  * tell. */
@@ -113,6 +113,22 @@ static void docs_options(weir_docs_options *o, const weir_text_args *text, bool 
         o->format = WEIR_DOCS_JSONL;
 }
 
+/* "I/N". */
+static int read_shard(weir_docs_options *o, const weir_cli *cli, const char *text)
+{
+    char first[24];
+    size_t n = strcspn(text, "/");
+    if (n >= sizeof first || text[n] != '/' || (memcpy(first, text, n), first[n] = 0, !weir_parse_int(first, &o->shard)) ||
+        !weir_parse_int(text + n + 1, &o->shards))
+        return weir_cli_usage(cli, "--shard %s: write I/N, such as 0/4: the first of four shards", text);
+    if (o->shards < 1 || o->shards > SHARDS_MAX)
+        return weir_cli_usage(cli, "--shard %s: the number of shards is 1 to %d", text, SHARDS_MAX);
+    if (o->shard < 0 || o->shard >= o->shards)
+        return weir_cli_usage(cli, "--shard %s: shards are numbered from 0: the last of %lld is %lld/%lld", text,
+                              (long long)o->shards, (long long)o->shards - 1, (long long)o->shards);
+    return WEIR_EXIT_OK;
+}
+
 /* Brook's own sentences, because nothing else was named. They are words, one a line, whatever the options say about the
  * text. */
 static int use_sentences(weir_input *in, const weir_cli *cli, weir_docs_options *o, const char *why)
@@ -126,7 +142,7 @@ static int use_sentences(weir_input *in, const weir_cli *cli, weir_docs_options 
     snprintf(in->sentences, sizeof in->sentences, "%s/sentences.txt", dir);
     weir_cli_note(cli, "%s, so the text is brook's sentences", why);
     in->one_path = in->sentences;
-    weir_docs_options_init(o);
+    *o = (weir_docs_options){.stop = o->stop, .shard = o->shard, .shards = o->shards};
     o->paths = &in->one_path;
     o->n_paths = 1;
     return WEIR_EXIT_OK;
@@ -142,6 +158,8 @@ static int use_stdin(weir_input *in, const weir_cli *cli, weir_docs_options *o, 
         return use_sentences(in, cli, o, "no text was given");
     if (!wait_for_stdin(cli, &st))
         return use_sentences(in, cli, o, "standard input is empty");
+    if (o->shards)
+        return weir_cli_usage(cli, "--shard reads its text twice, which standard input does not allow: use --file");
     in->one_path = "-";
     o->paths = &in->one_path;
     o->n_paths = 1;
@@ -186,7 +204,9 @@ int weir_input_open(weir_input *in, const weir_cli *cli, const weir_text_args *t
     weir_err err = {0};
     docs_options(&o, text, ids);
     o.stop = in->stop;
-    int code = choose(in, cli, text, &o);
+    int code = text->shard ? read_shard(&o, cli, text->shard) : WEIR_EXIT_OK;
+    if (code == WEIR_EXIT_OK)
+        code = choose(in, cli, text, &o);
     if (code != WEIR_EXIT_OK)
         return code;
     in->text = o;

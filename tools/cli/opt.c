@@ -56,6 +56,7 @@ typedef struct opt_parser {
     char *args;
     bool *given; /* [total], in order of the tables */
     int total;
+    int place; /* argument that is being read */
     char *msg;
     size_t msg_size;
 } opt_parser;
@@ -156,10 +157,13 @@ static weir_opt_result store_number(opt_parser *p, opt_ref r, const char *text)
 static weir_opt_result store_list(opt_parser *p, opt_ref r, const char *text)
 {
     weir_opt_list *list = (void *)r.value;
-    if (!list->v)
+    if (!list->v) {
         list->v = calloc((size_t)p->argc, sizeof *list->v);
-    if (!list->v)
+        list->place = calloc((size_t)p->argc, sizeof *list->place);
+    }
+    if (!list->v || !list->place)
         return bad(p, "out of memory");
+    list->place[list->n] = p->place;
     list->v[list->n++] = text;
     return WEIR_OPT_OK;
 }
@@ -283,6 +287,7 @@ static weir_opt_result read_arguments(opt_parser *p, weir_opt_operands *operands
     for (int i = 0; i < p->argc; i++) {
         const char *text = p->argv[i];
         weir_opt_result result = WEIR_OPT_OK;
+        p->place = i;
         if (options && strcmp(text, "--") == 0)
             options = false;
         else if (options && strncmp(text, "--", 2) == 0)
@@ -339,8 +344,11 @@ void weir_opt_release(const weir_opt_use *use, void *args, weir_opt_operands *op
     int total = opt_total(use);
     for (int i = 0; i < total; i++) {
         opt_ref r = opt_at(use, args, i);
-        if (r.opt->type == WEIR_OPT_LIST)
-            free(((weir_opt_list *)(void *)r.value)->v);
+        weir_opt_list *list = r.opt->type == WEIR_OPT_LIST ? (void *)r.value : NULL;
+        if (list) {
+            free(list->v);
+            free(list->place);
+        }
     }
     free(operands->v);
 }

@@ -22,6 +22,7 @@ typedef enum weir_opt_type {
 /* The values of a repeatable option in the order given. */
 typedef struct weir_opt_list {
     const char **v;
+    int *place; /* [n] where on the command line each stands: tells the order among several options */
     int n;
 } weir_opt_list;
 

@@ -68,8 +68,10 @@ void weir_progress_update(weir_progress *p, double share, int64_t tokens)
     } else {
         fputc('\r', stderr);
     }
-    fprintf(stderr, "%s tokens  %s tokens/s%s\033[K", weir_commas(tokens, total),
-            weir_commas((int64_t)((double)tokens / seconds), rate), left);
+    if (tokens >= 0)
+        fprintf(stderr, "%s tokens  %s tokens/s", weir_commas(tokens, total),
+                weir_commas((int64_t)((double)tokens / seconds), rate));
+    fprintf(stderr, "%s\033[K", left);
     fflush(stderr);
     p->drawn = true;
 }

@@ -16,7 +16,7 @@ double weir_now(void);
 
 /* Becomes cli->progress, so that messages take it off the line first. */
 void weir_progress_start(weir_progress *p, weir_cli *cli);
-/* share of the work done in [0, 1], or -1 when unknown. Draws at most ten times a second. */
+/* share of the work done in [0, 1], or -1 when unknown; tokens: run so far, -1 where none are run. Draws at most ten times a second. */
 void weir_progress_update(weir_progress *p, double share, int64_t tokens);
 /* NULL is fine. */
 void weir_progress_clear(weir_progress *p);

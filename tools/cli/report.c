@@ -74,11 +74,16 @@ void weir_report_say(const weir_report *r, const weir_cli *cli)
     weir_cli_note(cli, "%s in %s, %s in %.2f s: %s tokens/s", count_text(r->counts.tokens, "token", a),
                   count_text(r->counts.docs, "document", b), count_text(r->rows, "row", c), r->seconds,
                   weir_commas((int64_t)rate(r), d));
+    weir_attach_say(r->attach, cli);
     if (r->dump)
         say_dump(r, cli);
     weir_cli_note(cli, "peak memory %s: model file %s (mapped), packed panels %s, arena %s",
                   size_text(peak_memory(), a), size_text(m.mapped, b), size_text(m.panels, c),
                   size_text(weir_run_arena_bytes(r->run), d));
+    if (m.packed_again)
+        weir_cli_note(cli, "weights were packed again %s, because --memory has no room for all of them: --order layer "
+                           "packs each once",
+                      count_text(m.packed_again, "time", a));
 }
 
 static void write_int(weir_jsonw *w, const char *key, int64_t v)
@@ -109,6 +114,7 @@ static void write_memory(const weir_report *r, weir_jsonw *w)
     write_int(w, "panels", m.panels);
     write_int(w, "model_other", m.other);
     write_int(w, "arena", weir_run_arena_bytes(r->run));
+    write_int(w, "packed_again", m.packed_again);
     weir_jsonw_end(w);
 }
 
@@ -135,6 +141,8 @@ void weir_report_json(const weir_report *r, FILE *out)
     write_double(&w, "seconds", r->seconds);
     write_double(&w, "tokens_per_second", rate(r));
     write_memory(r, &w);
+    weir_jsonw_key(&w, "interventions");
+    weir_attach_write(r->attach, &w);
     if (r->hook_output)
         write_str(&w, "hook_output", r->hook_output);
     weir_jsonw_end(&w);

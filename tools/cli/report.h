@@ -2,6 +2,7 @@
 #ifndef WEIR_CLI_REPORT_H
 #define WEIR_CLI_REPORT_H
 
+#include "attach.h"
 #include "feed.h"
 
 typedef struct weir_report {
@@ -14,6 +15,7 @@ typedef struct weir_report {
     const char *dump;       /* NULL: none was written */
     weir_dump_summary summary;
     const char *hook_output; /* what attached hooks printed; NULL: nothing */
+    const weir_attach *attach;
 } weir_report;
 
 void weir_report_say(const weir_report *r, const weir_cli *cli);

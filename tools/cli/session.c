@@ -63,12 +63,15 @@ int weir_session_run(weir_session *s)
     o.kernel = weir_kernel_name(&s->a->run);
     o.memory = s->a->run.memory;
     o.max_rows = s->a->run.batch;
+    o.by_layer = s->by_layer;
     /* Room for keys and values is kept for the longest window that the text can have: a token of text takes no more
      * than a few of its bytes into the vocabulary (a normaliser may write three for one). */
     int64_t longest = s->in.bytes >= 0 && s->in.bytes < s->ctx / 3 ? 3 * s->in.bytes + 8 : s->ctx;
     o.max_len = longest < s->ctx ? longest : s->ctx;
     o.slots = o.max_len > o.max_rows;
-    return weir_run_new(&s->run, s->model, &o, &err) == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(s->cli, &err);
+    if (weir_run_new(&s->run, s->model, &o, &err) != WEIR_OK)
+        return weir_cli_fail(s->cli, &err);
+    return weir_attach_all(&s->attach, s->cli, &s->a->attach, s->run);
 }
 
 int weir_session_prepare(weir_session *s, int flags)
@@ -82,6 +85,7 @@ int weir_session_prepare(weir_session *s, int flags)
 
 void weir_session_close(weir_session *s)
 {
+    weir_attach_free(&s->attach);
     weir_run_free(s->run);
     weir_feed_free(s->feed);
     weir_input_close(&s->in);

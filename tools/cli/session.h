@@ -5,12 +5,13 @@
  *     int code = weir_session_model(&s);
  *     if (code == WEIR_EXIT_OK) code = weir_session_text(&s);
  *     if (code == WEIR_EXIT_OK) code = weir_session_run(&s);
- *     ... attach hooks to s.run, weir_run_prepare, weir_feed_next(s.feed, ...) ...
+ *     ... attach more hooks to s.run, weir_run_prepare, weir_feed_next(s.feed, ...) ...
  *     weir_session_close(&s);
  */
 #ifndef WEIR_CLI_SESSION_H
 #define WEIR_CLI_SESSION_H
 
+#include "attach.h"
 #include "feed.h"
 #include "input.h"
 
@@ -19,6 +20,7 @@ typedef struct weir_session_args {
     weir_model_args model;
     weir_text_args text;
     weir_row_args rows;
+    weir_attach_args attach;
     weir_run_args run;
     weir_out_args out;
 } weir_session_args;
@@ -28,6 +30,7 @@ typedef struct weir_session_args {
     {&weir_opts_model, (at) + offsetof(weir_session_args, model)},                                                      \
         {&weir_opts_text, (at) + offsetof(weir_session_args, text)},                                                    \
         {&weir_opts_rows, (at) + offsetof(weir_session_args, rows)},                                                    \
+        {&weir_opts_attach, (at) + offsetof(weir_session_args, attach)},                                                \
         {&weir_opts_run, (at) + offsetof(weir_session_args, run)},                                                      \
     {                                                                                                                   \
         &weir_opts_out, (at) + offsetof(weir_session_args, out)                                                         \
@@ -44,14 +47,16 @@ typedef struct weir_session {
     weir_input in;
     weir_feed *feed;
     weir_run *run;
+    weir_attach attach; /* the hooks and interventions of the command line */
     int64_t ctx, stride; /* of windows, as weir_feed_stride has it */
     bool bos;            /* windows begin with BOS */
+    bool by_layer;       /* set before weir_session_run: the run goes layer by layer (cli/by_layer.h) */
 } weir_session;
 
 /* Each returns an exit code; an error has been said. What was opened is closed by weir_session_close in every case. */
 int weir_session_model(weir_session *s);
 int weir_session_text(weir_session *s);
-/* The run has no hooks yet and is not prepared. */
+/* The run has the hooks and interventions of the command line, in their order, and is not prepared. */
 int weir_session_run(weir_session *s);
 /* Plans and allocates; hooks are attached by now. */
 int weir_session_prepare(weir_session *s, int flags);

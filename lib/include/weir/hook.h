@@ -122,6 +122,7 @@ typedef struct weir_rows {
                                window repeats). What positions in brackets mean */
     const int64_t *doc_len; /* [T] tokens of the document; where the caller does not know, those of the row's sequence so
                                far (`len`) */
+    int threads; /* threads of the run: a hook that computes much uses no more (0: one) */
 } weir_rows;
 
 typedef struct weir_value {
@@ -170,15 +171,24 @@ typedef struct weir_hook_class {
     weir_status (*create)(void **self, const weir_model *m, const char *args, weir_err *err);
     weir_want (*wants)(void *self, const weir_point *p);
     /* Once, before the first pass, if the run records to a dump: the hook may declare datasets of its own in it
-     * (weir_dump_own_new). d outlives the hook's last call. May be NULL. */
+     * (weir_dump_own_new). Where a run goes on with what an interrupted one recorded (weir_dump_rows_done), the hook sees
+     * only what is still missing; one that has to see all refuses here. d outlives the hook's last call. May be NULL. */
     weir_status (*on_dump)(void *self, struct weir_dump *d, weir_err *err);
     /* Before the first value of a pass. May be NULL. */
     weir_status (*on_begin)(void *self, const weir_rows *rows, weir_err *err);
+    /* WEIR_STOP ends the pass at once: hooks behind this one, and later values, see nothing of it. A run that records
+     * cannot use such a pass; a hook that has seen enough says so in on_end. */
     weir_status (*on_value)(void *self, const weir_value *v, weir_err *err);
-    /* Behind the last value of a pass, also of one that a hook stopped, but not of one that failed. May be NULL. */
+    /* Behind the last value of a pass, also of one that a hook stopped, but not of one that failed. May be NULL.
+     * WEIR_STOP here means: enough. The pass is whole and succeeds, the other hooks' on_end are called too, and
+     * weir_run_enough tells the program to run no further pass. In layer order no pass is whole before the last layer:
+     * there it is an error, as WEIR_STOP from on_value is. */
     weir_status (*on_end)(void *self, const weir_rows *rows, weir_err *err);
     /* Once, after the last pass: write results. out: where text results go (may be NULL: none wanted). May be NULL. */
     weir_status (*finish)(void *self, FILE *out, weir_err *err);
+    /* Of a hook that writes: the rows that it has changed so far, a row counted for each point and each pass. *missed:
+     * rows that it was told to change but could not (a patch whose dump lacks them). May be NULL. */
+    int64_t (*changed)(void *self, int64_t *missed);
     void (*destroy)(void *self); /* may be NULL */
 } weir_hook_class;
 
@@ -186,6 +196,43 @@ typedef struct weir_hook_class {
 WEIR_API int weir_hook_class_count(void);
 WEIR_API const weir_hook_class *weir_hook_class_at(int i);
 WEIR_API const weir_hook_class *weir_hook_class_find(const char *name);
+
+/* The class in a shared object that was built from a file such as hooks/template.c (hooks/README.md has the command).
+ * The object in it is called weir_hook_NAME, NAME being the file's name up to its first dot, with underscores for
+ * hyphens and other signs: my-hook.so holds weir_hook_my_hook. A path without a slash is a file of the working
+ * directory. Its weir_ functions are those of the running program: `weir` exports them all, and so does libweir.so.
+ * Errors (WEIR_E_HOOK, the path in err->file): no such file, not loadable, no such object in it, built for another
+ * WEIR_HOOK_ABI, incomplete. The shared object stays loaded until the program ends, because runs hold its class; a path
+ * that is loaded twice gives the same class. Code in it runs with all rights of the program. */
+WEIR_API WEIR_CHECKED weir_status weir_hook_class_load(const weir_hook_class **out, const char *path, weir_err *err);
+
+/* --- arguments of hooks: the text behind the colon of `--hook NAME:ARGS`, as items between commas (commas in braces
+ * and brackets do not separate). An item is `key=value`, a switch (a key alone), or a selector, which may also be
+ * written `sel=SELECTOR`:
+ *
+ *     static const char *const keys[] = {"k=", "abs", NULL};      // k has a value, abs is a switch
+ *     weir_hook_args *a;
+ *     weir_hook_args_parse(&a, "topk", "post[:,0:8],resid_post,k=5,abs", keys, &err);
+ *     weir_hook_args_selectors(a);                                // "post[:,0:8],resid_post"
+ *     weir_hook_args_int(a, "k", 1, 1000, &k, &err);              // 5
+ *     weir_hook_args_text(a, "abs");                              // "" (NULL when it was not given)
+ */
+typedef struct weir_hook_args weir_hook_args;
+
+/* hook: its name, for errors. text may be NULL: no items. keys end with NULL. Errors (WEIR_E_ARG): an unknown key, with
+ * the nearest; one that is given twice; a value too much or missing; an empty item. */
+WEIR_API WEIR_CHECKED weir_status weir_hook_args_parse(weir_hook_args **out, const char *hook, const char *text,
+                                                       const char *const *keys, weir_err *err);
+WEIR_API void weir_hook_args_free(weir_hook_args *a);
+/* All selectors, joined by commas, as weir_selector_build takes them; NULL: none was given. Borrowed from a. */
+WEIR_API const char *weir_hook_args_selectors(const weir_hook_args *a);
+/* A key's value, "" for a switch; NULL: not given. Borrowed from a. */
+WEIR_API const char *weir_hook_args_text(const weir_hook_args *a, const char *key);
+/* A whole number in [min, max], or any finite number; *v keeps its value when the key was not given. */
+WEIR_API WEIR_CHECKED weir_status weir_hook_args_int(const weir_hook_args *a, const char *key, int64_t min, int64_t max,
+                                                     int64_t *v, weir_err *err);
+WEIR_API WEIR_CHECKED weir_status weir_hook_args_number(const weir_hook_args *a, const char *key, double *v,
+                                                        weir_err *err);
 
 #ifdef __cplusplus
 }

@@ -49,9 +49,11 @@ WEIR_API WEIR_CHECKED weir_status weir_model_open(weir_model **out, const char *
 WEIR_API void weir_model_free(weir_model *m);
 WEIR_API const weir_model_info *weir_model_info_of(const weir_model *m);
 
-/* Memory: bytes mapped from files; bytes of packed panels made so far; bytes of descriptions. */
+/* Memory: bytes mapped from files; bytes of the panels that are packed now; bytes of descriptions. packed_again: how
+ * often a layer (or a part of the unembedding) was packed again, because a run's bound had no room for all. */
 typedef struct weir_model_memory {
     int64_t mapped, panels, other;
+    int64_t packed_again;
 } weir_model_memory;
 WEIR_API weir_model_memory weir_model_memory_of(const weir_model *m);
 

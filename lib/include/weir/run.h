@@ -32,7 +32,9 @@ typedef struct weir_run_options {
     int64_t max_rows;   /* rows of one forward at most; default 512 */
     int64_t max_len;    /* tokens of one sequence at most, cached ones included; 0: the model's context */
     int slots;          /* sequences that are kept between passes (KV cache); default 0 */
-    int64_t memory;     /* refuse a plan (arena and packed weights) above this many bytes; 0: no bound */
+    int64_t memory;     /* bytes that the arena and packed weights may take; 0: no bound. Layers that do not fit are
+                           packed anew in each pass; refused if one alone does not */
+    bool by_layer;      /* the run goes layer by layer: weir_run_part */
 } weir_run_options;
 WEIR_API void weir_run_options_init(weir_run_options *o);
 
@@ -64,6 +66,10 @@ WEIR_API WEIR_CHECKED weir_status weir_run_hook(weir_run *r, const weir_hook_cla
 WEIR_API WEIR_CHECKED weir_status weir_run_hook_object(weir_run *r, const weir_hook_class *c, void *self,
                                                        weir_err *err);
 
+/* The run records to d: every hook that wants datasets of its own in it declares them now (weir_hook_class.on_dump).
+ * Before the first forward, behind the last weir_run_hook. */
+WEIR_API WEIR_CHECKED weir_status weir_run_declare(weir_run *r, struct weir_dump *d, weir_err *err);
+
 /* Plans and allocates; called by the first forward, with its flags, if the caller did not. A later forward may use
  * fewer flags than this, not more (WEIR_E_ARG). */
 WEIR_API WEIR_CHECKED weir_status weir_run_prepare(weir_run *r, int flags, weir_err *err);
@@ -79,6 +85,34 @@ WEIR_API int weir_run_threads(const weir_run *r);
 WEIR_API WEIR_CHECKED weir_status weir_run_forward(weir_run *r, const weir_seq *seqs, int64_t n_seq, int flags,
                                                    weir_err *err);
 
+/* --- layer by layer: all sequences through one part of the model before the next, the stream kept by the caller in
+ * between, so that each layer's weights are needed once a corpus and not once a pass. The steps are those of
+ * weir_run_forward, and so are the bits.
+ *
+ *     o.by_layer = true; ... attach hooks; weir_run_prepare(run, flags, &err);
+ *     for (int64_t part = 0; part < weir_run_parts(run); part++)
+ *         for (each batch) {
+ *             memcpy(weir_run_stream(run), what part - 1 left for the batch, rows * C floats);   // not for part 0
+ *             weir_run_part(run, part, batch.seq, batch.n_seq, &err);
+ *             ... keep rows * C floats of weir_run_stream(run) for the next part; behind the last part, and with
+ *                 WEIR_FINAL: weir_run_logits, weir_run_logprobs ...
+ *         }
+ *
+ * Part 0 is the embedding, part 1 + l layer l, part L + 1 the final norm and the unembedding. Hooks hear the values of a
+ * part at each call, with on_begin and on_end around it; one whose class lacks WEIR_HOOK_ANY_ORDER cannot be attached.
+ * A slot holds keys and values of one layer: it is reset at the beginning of each window in each part. One layer is
+ * packed at a time and released when another part is asked for. weir_run_forward is refused. */
+/* Parts that hooks and flags need, from 0; 0 before weir_run_prepare. */
+WEIR_API int64_t weir_run_parts(const weir_run *r);
+/* [max_rows, C]: read and left by weir_run_part; owned by the run. Undefined behind the last part. */
+WEIR_API float *weir_run_stream(weir_run *r);
+/* This part was run by an earlier process that this one goes on for: hooks that listen in it need not fire for
+ * weir_run_finish. */
+WEIR_API void weir_run_part_done(weir_run *r, int64_t part);
+/* Errors as of weir_run_forward; a slot that another part filled (WEIR_E_ARG). */
+WEIR_API WEIR_CHECKED weir_status weir_run_part(weir_run *r, int64_t part, const weir_seq *seqs, int64_t n_seq,
+                                                weir_err *err);
+
 /* Logits (soft cap included) of rows [row, row+n) of the last pass (which had WEIR_FINAL): out [n,V]. */
 WEIR_API WEIR_CHECKED weir_status weir_run_logits(weir_run *r, int64_t row, int64_t n, float *out, weir_err *err);
 /* Log-probability of target[i] after row i, for all T rows of the last pass: out [T]; target < 0 gives NaN. V is tiled
@@ -92,8 +126,32 @@ WEIR_API int64_t weir_run_slot_len(const weir_run *r, int slot);
  * anywhere, so that the values behind it may not be the model's own. 0 and false when there is no such hook. */
 WEIR_API int64_t weir_run_hook_fired(const weir_run *r, int i);
 WEIR_API bool weir_run_hook_writes(const weir_run *r, int i);
+/* Has a hook said at the end of a pass that it has seen enough (WEIR_STOP from on_end)? That pass is whole; a program
+ * that feeds the run ends here. */
+WEIR_API bool weir_run_enough(const weir_run *r);
+/* Rows that hook i has changed so far, and (missed, may be NULL) those that it could not: weir_hook_class.changed. -1:
+ * this hook does not count, or there is no such hook. */
+WEIR_API int64_t weir_run_hook_changed(const weir_run *r, int i, int64_t *missed);
 /* Ends the hooks (finish), and fails when a hook never fired. out as in weir_hook_class.finish. */
 WEIR_API WEIR_CHECKED weir_status weir_run_finish(weir_run *r, FILE *out, weir_err *err);
+
+/* --- projecting the stream: the final norm (its statistics taken of the row itself), the unembedding with its bias, and
+ * the soft cap, for any rows of the residual stream: the logit lens. The bits are those of the model's own logits when
+ * the rows are the last layer's hook_resid_post. Independent of any run; owned by one thread at a time. */
+typedef struct weir_lens weir_lens;
+
+/* m is borrowed. kernel and threads as in weir_run_options. Memory: tiles of at most 16 MiB of logits (or 8 rows),
+ * besides the unembedding, which is packed for all runs of the model. */
+WEIR_API WEIR_CHECKED weir_status weir_lens_new(weir_lens **out, const weir_model *m, const char *kernel, int threads,
+                                                weir_err *err);
+WEIR_API void weir_lens_free(weir_lens *l);
+/* Logits of n rows: x [n,C], out [n,V]. */
+WEIR_API WEIR_CHECKED weir_status weir_lens_logits(weir_lens *l, const float *x, int64_t n, float *out, weir_err *err);
+/* The k likeliest tokens of each row, best first, and their log-probabilities (of the softmax over all V): id [n,k],
+ * logprob [n,k]. 1 <= k <= V. Equal logits: the lower id first. Logits that are NaN are not ranked; places that stay
+ * empty have id -1 and NaN. */
+WEIR_API WEIR_CHECKED weir_status weir_lens_top(weir_lens *l, const float *x, int64_t n, int64_t k, int32_t *id,
+                                                float *logprob, weir_err *err);
 
 #ifdef __cplusplus
 }

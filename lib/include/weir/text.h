@@ -47,6 +47,7 @@ typedef struct weir_docs_options {
     bool (*stop)(void *user); /* asked when a signal interrupts the wait for bytes: true ends it, with WEIR_E_IO. NULL:
                                  it goes on */
     void *stop_user;
+    int64_t shard, shards; /* shards > 0: only block `shard` of that many, numbered from 0. See weir_docs_block */
 } weir_docs_options;
 WEIR_API void weir_docs_options_init(weir_docs_options *o);
 
@@ -92,8 +93,25 @@ WEIR_API void weir_docs_free(weir_docs *d);
 WEIR_API int weir_docs_n_sources(const weir_docs *d);                      /* sources seen so far */
 WEIR_API const char *weir_docs_source(const weir_docs *d, int32_t source); /* path, "stdin" or "arg" */
 WEIR_API int64_t weir_docs_skipped(const weir_docs *d);                    /* empty documents */
-/* Share of the input consumed, in [0, 1], by bytes as stored; -1 when unknown (a pipe). */
+/* Share of the input (or of the block) consumed, in [0, 1], by bytes as stored; -1 when unknown (a pipe). */
 WEIR_API double weir_docs_progress(const weir_docs *d);
+
+/* A text can be cut into blocks of documents that follow one another, so that several runs (shards) share it without
+ * speaking to each other: each cuts alone, and all cut alike. Opening then reads the text once to measure it, so pipes
+ * are refused. Every document is in one block; blocks differ in size by about one document (in texts of millions of
+ * documents: one in 2^19 of them) and may be empty. Documents keep their numbers and sources in the whole text. */
+typedef struct weir_docs_block {
+    int64_t shard, shards;
+    int64_t first, end;               /* documents [first, end) of the text */
+    int64_t docs;                     /* of the whole text */
+    int64_t size, text_size;          /* bytes of text, or ids, of the block and of the whole text */
+    int32_t first_source, last_source; /* of the block's first and last document; -1, -1 without documents */
+} weir_docs_block;
+/* NULL: the reader gives the whole text. Both live as long as the reader. */
+WEIR_API const weir_docs_block *weir_docs_block_of(const weir_docs *d);
+/* The first document of the whole text, of which only the fields are kept; NULL where weir_docs_block_of is, and when
+ * there is none. */
+WEIR_API const weir_doc *weir_docs_first(const weir_docs *d);
 
 #ifdef __cplusplus
 }

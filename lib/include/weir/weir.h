@@ -11,5 +11,6 @@
 #include "tensor.h"
 #include "text.h"
 #include "tokenizer.h"
+#include "values.h"
 
 #endif

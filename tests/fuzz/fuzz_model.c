@@ -1,0 +1,13 @@
+/* Models out of GGUF files: the container, the configuration, the binding of tensors, packing, and a pass. */
+#define FUZZ_COST 4
+#include "model_check.h"
+#include "parts.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char path[64];
+    int fd = parts_memory(data, size, path);
+    check_model(path);
+    close(fd);
+    return 0;
+}
