@@ -364,18 +364,31 @@ static weir_status run_layers(trace *t, weir_err *err)
     return s;
 }
 
-/* Closes the dump without its final name. Recorded rows are worth keeping; but when a command fails soon, the repaired one
- * should not find them in its way. */
-static int give_up(trace *t, int code)
+/* Recorded rows are worth keeping; but when a command fails soon, the repaired one should not find them in its way. */
+static bool worth_keeping(const trace *t)
 {
     enum { SOON = 1024 };
+    return t->dump && t->rows_done + t->rows_kept >= (weir_signals_seen() || t->keep ? 1 : SOON);
+}
+
+/* One line: what went wrong, and where the rows are, unless the dump has said so itself. */
+static int fail_run(const trace *t, const weir_err *err)
+{
+    char line[2048];
+    weir_err_line(err, line, sizeof line);
+    if (!worth_keeping(t) || strstr(line, ".part"))
+        return weir_cli_fail(t->cli, err);
+    return weir_cli_error(t->cli, "%s (the rows so far are in %s.part: --resume goes on with them)", line, t->a->dump);
+}
+
+/* Closes the dump without its final name. */
+static int give_up(trace *t, int code)
+{
     int stopped = weir_signals_seen();
-    bool keep = t->dump && t->rows_done + t->rows_kept >= (stopped || t->keep ? 1 : SOON);
+    bool keep = worth_keeping(t);
     if (stopped)
         weir_cli_error(t->cli, keep ? "stopped by signal %d; the rows so far are in %s.part: --resume goes on with them" : "stopped by signal %d",
                        stopped, keep ? t->a->dump : "");
-    else if (keep)
-        weir_cli_note(t->cli, "the rows so far are in %s.part: --resume goes on with them", t->a->dump);
     weir_dump_abort(t->dump, keep);
     weir_by_layer_close(&t->by_layer, keep || t->a->resume);
     t->dump = NULL;
@@ -418,7 +431,7 @@ static int run_all(trace *t)
     if (weir_signals_seen())
         return WEIR_EXIT_FAILED;
     if (s != WEIR_OK)
-        return weir_cli_fail(t->cli, &err);
+        return fail_run(t, &err);
     int code = check_rows(t);
     if (code != WEIR_EXIT_OK)
         return code;
@@ -432,7 +445,7 @@ static int run_all(trace *t)
         s = weir_dump_commit(t->dump, &t->summary, &err);
         t->dump = NULL;
     }
-    return s == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(t->cli, &err);
+    return s == WEIR_OK ? WEIR_EXIT_OK : fail_run(t, &err);
 }
 
 /* --- the tool */

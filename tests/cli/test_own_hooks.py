@@ -225,7 +225,7 @@ def test_a_pass_that_is_cut_short_cannot_be_recorded(built, tmp_path):
     hook = ["--hook", f"{built}/norms.so:passes=2,abrupt", "--batch", "16"]
     p = trace(*hook, TEXT, TEXT).ok()
     assert p.out == b"passes\t2\n"
-    trace("--dump", tmp_path / "d.h5", *hook, TEXT, TEXT).fails(1, "a hook stopped the run")
+    trace("--dump", tmp_path / "d.h5", *hook, TEXT, TEXT).fails(1, "a hook stopped in the middle of a pass")
     assert not (tmp_path / "d.h5").exists()
 
 

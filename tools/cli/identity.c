@@ -81,20 +81,6 @@ static void put_options(weir_jsonw *w, const weir_session_args *a)
     put_str(w, "positions", a->rows.positions);
 }
 
-/* Interventions stand in a dump of their own accord; here also the hooks that only listen, for what they record. */
-static void put_hooks(weir_jsonw *w, const weir_attach *a)
-{
-    weir_jsonw_key(w, "hooks");
-    weir_jsonw_array(w);
-    for (int i = 0; i < a->n; i++) {
-        weir_jsonw_object(w);
-        put_str(w, "hook", a->hook[i].kind);
-        put_str(w, "args", a->hook[i].args);
-        weir_jsonw_end(w);
-    }
-    weir_jsonw_end(w);
-}
-
 char *weir_session_identity(const weir_session *s)
 {
     char *text = NULL;
@@ -111,7 +97,6 @@ char *weir_session_identity(const weir_session *s)
     weir_status st = put_texts(&w, &s->in.text, &err);
     if (st == WEIR_OK) {
         put_options(&w, s->a);
-        put_hooks(&w, &s->attach);
         weir_jsonw_end(&w);
     }
     if (fclose(f) != 0 && st == WEIR_OK)
