@@ -120,7 +120,7 @@ static fuzz_input fuzz_word(char *line)
         unsigned byte = (uint8_t)*p;
         int used = 0;
         if (*p == '\\' && sscanf(p + 1, "x%2x%n", &byte, &used) != 1)
-            byte = (uint8_t)*++p;
+            byte = (uint8_t) * ++p;
         p += used;
         out[n++] = (uint8_t)byte;
     }

@@ -63,7 +63,8 @@ static const weir_point edit_point[] = {
     {"blocks.0.attn.hook_q", WEIR_SITE_Q, 0, 3, 6, 2, 3, "T H D", false, false},
     {"blocks.0.attn.hook_pattern", WEIR_SITE_PATTERN, 0, 3, 2 * 8, 2, 8, "T H S", true, false},
     {"blocks.1.mlp.hook_post", WEIR_SITE_MLP_POST, 1, 2, 5, 1, 5, "T F", false, false},
-    {"ln_final.hook_out", WEIR_SITE_LNF_OUT, -1, 2, 70, 1, 70, "T C", false, false}, /* only in base 1: more than a tile */
+    {"ln_final.hook_out", WEIR_SITE_LNF_OUT, -1, 2, 70, 1, 70, "T C", false,
+     false}, /* only in base 1: more than a tile */
 };
 enum { EDIT_POINTS = sizeof edit_point / sizeof *edit_point, EDIT_CTX = 8, EDIT_UNITS = 3 };
 
@@ -154,18 +155,51 @@ static inline const edit_base *edit_base_of(int which)
 
 /* --- what an edit can be about */
 
-static const char *const edit_object[] = {
-    "/tokens/id", "/activations/hook_embed", "/activations/blocks.0.attn.hook_q",
-    "/activations/blocks.0.attn.hook_pattern", "/activations/blocks.1.mlp.hook_post", "/activations/ln_final.hook_out", "/tokens/doc", "/tokens/pos",
-    "/tokens/ctx_pos", "/tokens/byte_off", "/tokens/byte_len", "/tokens/flags", "/tokens/logprob", "/docs/start",
-    "/docs/count", "/docs/byte_off", "/docs/byte_len", "/docs/source", "/docs/fields/n", "/docs/fields/f",
-    "/docs/fields/b", "/docs/fields/s%2Ft/bytes", "/docs/fields/s%2Ft/offsets", "/vocab/bytes", "/vocab/offsets",
-    "/sources/bytes", "/sources/offsets", "/progress/group", "/progress/rows_complete", "/row", "/unit_3", "/", "/tokens",
-    "/docs", "/docs/fields", "/docs/fields/s%2Ft", "/vocab", "/sources", "/progress", "/activations",
-    "/activations/new", "/docs/fields/new"};
-static const char *const edit_attribute[] = {"format", "format_version", "complete", "heads", "head_size", "layer",
-                                             "letters", "units", "site", "ctx", "interventions", "shards", "dtype",
-                                             "DIMENSION_LIST", "CLASS", "new"};
+static const char *const edit_object[] = {"/tokens/id",
+                                          "/activations/hook_embed",
+                                          "/activations/blocks.0.attn.hook_q",
+                                          "/activations/blocks.0.attn.hook_pattern",
+                                          "/activations/blocks.1.mlp.hook_post",
+                                          "/activations/ln_final.hook_out",
+                                          "/tokens/doc",
+                                          "/tokens/pos",
+                                          "/tokens/ctx_pos",
+                                          "/tokens/byte_off",
+                                          "/tokens/byte_len",
+                                          "/tokens/flags",
+                                          "/tokens/logprob",
+                                          "/docs/start",
+                                          "/docs/count",
+                                          "/docs/byte_off",
+                                          "/docs/byte_len",
+                                          "/docs/source",
+                                          "/docs/fields/n",
+                                          "/docs/fields/f",
+                                          "/docs/fields/b",
+                                          "/docs/fields/s%2Ft/bytes",
+                                          "/docs/fields/s%2Ft/offsets",
+                                          "/vocab/bytes",
+                                          "/vocab/offsets",
+                                          "/sources/bytes",
+                                          "/sources/offsets",
+                                          "/progress/group",
+                                          "/progress/rows_complete",
+                                          "/row",
+                                          "/unit_3",
+                                          "/",
+                                          "/tokens",
+                                          "/docs",
+                                          "/docs/fields",
+                                          "/docs/fields/s%2Ft",
+                                          "/vocab",
+                                          "/sources",
+                                          "/progress",
+                                          "/activations",
+                                          "/activations/new",
+                                          "/docs/fields/new"};
+static const char *const edit_attribute[] = {
+    "format", "format_version", "complete", "heads", "head_size",      "layer", "letters", "units", "site",
+    "ctx",    "interventions",  "shards",   "dtype", "DIMENSION_LIST", "CLASS", "new"};
 enum {
     EDIT_OBJECTS = sizeof edit_object / sizeof *edit_object,
     EDIT_ATTRIBUTES = sizeof edit_attribute / sizeof *edit_attribute
@@ -246,7 +280,8 @@ static inline void edit_put_elements(hid_t file, const char *object, edit_input 
         hsize_t count[4] = {1, 1, 1, 1};
         hid_t mem = H5Screate_simple(1, &one, NULL);
         H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, count, NULL);
-        H5Dwrite(d, real ? H5T_NATIVE_DOUBLE : H5T_NATIVE_INT64, mem, space, H5P_DEFAULT, real ? (void *)&f : (void *)&v);
+        H5Dwrite(d, real ? H5T_NATIVE_DOUBLE : H5T_NATIVE_INT64, mem, space, H5P_DEFAULT,
+                 real ? (void *)&f : (void *)&v);
         H5Sclose(mem);
     }
     H5Tclose(type);

@@ -1,5 +1,4 @@
 /* config.json: an input is one, and it is tried with the weights of the small model of its family. */
-#define FUZZ_COST 4
 #include "model_check.h"
 #include "parts.h"
 

@@ -9,7 +9,7 @@
 #include "record/compress.h"
 #include "record/inflate.h"
 
-#define FUZZ_COST 10
+#define FUZZ_COST 2
 #include "driver.h"
 
 enum { UNPACKED_MAX = 80000, KERNELS = 3 }; /* more than one piece of the packer */
@@ -55,7 +55,8 @@ static bool ours(const uint8_t *src, size_t n, uint8_t *out, size_t n_out)
 {
     static const uint8_t other[] = {0x78, 0x01, 0x63, 0x60, 0x80, 0x01, 0x00, 0x00, 0x0a, 0x00, 0x01}; /* ten zeros */
     uint8_t *in = block(src, n), *in2 = block(other, sizeof other), *to = block(NULL, n_out), *to2 = block(NULL, 10);
-    weir_zlib z[] = {{.src = in2, .n = sizeof other, .out = to2, .out_n = 10}, {.src = in, .n = n, .out = to, .out_n = n_out}};
+    weir_zlib z[] = {{.src = in2, .n = sizeof other, .out = to2, .out_n = 10},
+                     {.src = in, .n = n, .out = to, .out_n = n_out}};
     weir_inflate_some(inflater(), &z[1], 1);
     const bool good = z[1].good;
     if (good)
@@ -87,7 +88,8 @@ static long zlibs(const uint8_t *src, size_t n, uint8_t *out, size_t *used)
     return got;
 }
 
-/* A zlib stream around the deflate stream, with the checksum that is right, so that damage is not found by that alone. */
+/* A zlib stream around the deflate stream, with the checksum that is right, so that damage is not found by that alone.
+ */
 static void unpack(const uint8_t *data, size_t size)
 {
     static uint8_t want[UNPACKED_MAX], got[UNPACKED_MAX];

@@ -1,5 +1,5 @@
-/* Reading dumps: an input edits a sound one (dump_edit.h), and everything in it that a reader can ask for is asked for. A
- * call may refuse with one line; what it says must hang together. */
+/* Reading dumps: an input edits a sound one (dump_edit.h), and everything in it that a reader can ask for is asked for.
+ * A call may refuse with one line; what it says must hang together. */
 #include <weir/record.h>
 
 #define FUZZ_COST 10

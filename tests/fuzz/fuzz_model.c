@@ -1,5 +1,4 @@
 /* Models out of GGUF files: the container, the configuration, the binding of tensors, packing, and a pass. */
-#define FUZZ_COST 4
 #include "model_check.h"
 #include "parts.h"
 

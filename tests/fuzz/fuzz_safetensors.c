@@ -1,5 +1,5 @@
-/* Headers of safetensors files: whatever is accepted tiles the data section. An input that begins with `{` is the header
- * alone (parts_safetensors). */
+/* Headers of safetensors files: whatever is accepted tiles the data section. An input that begins with `{` is the
+ * header alone (parts_safetensors). */
 #include "io/safetensors.h"
 
 #include "driver.h"

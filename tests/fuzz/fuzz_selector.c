@@ -2,7 +2,6 @@
  * selected must hang together, for a model of each kind. */
 #include <weir/hook.h>
 
-#define FUZZ_COST 10
 #include "driver.h"
 
 static const char *const models[] = {"lib/brook", "tests/golden/models/gemma2", "tests/golden/models/neox-parallel",

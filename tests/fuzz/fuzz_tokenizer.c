@@ -1,13 +1,13 @@
-/* Tokenizers: an input is a tokenizer.json, or GGUF by its magic, or a directory of files (parts.h), and a text to encode
- * with it as the part "text". A tokenizer that opens encodes any bytes, and its tokens tile them and decode. */
+/* Tokenizers: an input is a tokenizer.json, or GGUF by its magic, or a directory of files (parts.h), and a text to
+ * encode with it as the part "text". A tokenizer that opens encodes any bytes, and its tokens tile them and decode. */
 #include <weir/tokenizer.h>
 
 #include "driver.h"
 #include "parts.h"
 
-static const char *const names[] = {"tokenizer.json",          "tokenizer_config.json", "vocab.json",
-                                    "merges.txt",              "added_tokens.json",     "generation_config.json",
-                                    "special_tokens_map.json", "config.json",           "text"};
+static const char *const names[] = {
+    "tokenizer.json",         "tokenizer_config.json",   "vocab.json",  "merges.txt", "added_tokens.json",
+    "generation_config.json", "special_tokens_map.json", "config.json", "text"};
 enum { N_NAMES = sizeof names / sizeof *names, TEXT = N_NAMES - 1 };
 
 /* The decoder may trim what the first token brings along, no more than that: the length alone is asked first. */

@@ -1,5 +1,5 @@
-/* Values from files: an input is a line, what stands behind FILE (::NAME @ROW *C), and the file: .npy or anything else as
- * it is, a safetensors header behind `{` (parts_safetensors), steps that edit a dump (dump_edit.h) behind `h`. */
+/* Values from files: an input is a line, what stands behind FILE (::NAME @ROW *C), and the file: .npy or anything else
+ * as it is, a safetensors header behind `{` (parts_safetensors), steps that edit a dump (dump_edit.h) behind `h`. */
 #include <math.h>
 
 #include <weir/record.h>

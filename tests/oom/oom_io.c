@@ -254,8 +254,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_faults_are_seen), cmocka_unit_test(test_base),    cmocka_unit_test(test_json),
-        cmocka_unit_test(test_single),         cmocka_unit_test(test_shards),  cmocka_unit_test(test_gguf),
-        cmocka_unit_test(test_text_gz),        cmocka_unit_test(test_records), cmocka_unit_test(test_id_lists),
+        cmocka_unit_test(test_single),          cmocka_unit_test(test_shards),  cmocka_unit_test(test_gguf),
+        cmocka_unit_test(test_text_gz),         cmocka_unit_test(test_records), cmocka_unit_test(test_id_lists),
         cmocka_unit_test(test_outfile),
     };
     return cmocka_run_group_tests(tests, write_files, scratch_remove);

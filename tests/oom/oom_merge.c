@@ -1,5 +1,5 @@
-/* Every allocation of cutting a text into blocks, and of joining dumps, fails once: each time an error that says so, no leak,
- * and no result. */
+/* Every allocation of cutting a text into blocks, and of joining dumps, fails once: each time an error that says so, no
+ * leak, and no result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,8 @@ static weir_status read_block(const void *path, weir_err *err)
 static void test_block(void **state)
 {
     (void)state;
-    const char *path = scratch_text("t.jsonl", "{\"text\":\"a\",\"name\":\"x\",\"n\":1}\n{\"text\":\"b\"}\n{\"text\":\"c\"}\n");
+    const char *path =
+        scratch_text("t.jsonl", "{\"text\":\"a\",\"name\":\"x\",\"n\":1}\n{\"text\":\"b\"}\n{\"text\":\"c\"}\n");
     assert_in_range(oom_each(read_block, path), 5, 200);
 }
 

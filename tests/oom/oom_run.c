@@ -1,5 +1,5 @@
-/* Every allocation of runs, selectors and each built-in hook fails once: each time a clean error, and nothing leaks. And
- * the promise of weir/run.h: once prepared and its layers packed, a forward allocates nothing. */
+/* Every allocation of runs, selectors and each built-in hook fails once: each time a clean error, and nothing leaks.
+ * And the promise of weir/run.h: once prepared and its layers packed, a forward allocates nothing. */
 #include "../unit/run_kit.h"
 #include "support/oom.h"
 
@@ -97,8 +97,9 @@ static void test_every_allocation(void **state)
 {
     (void)state;
     for (int k = 0; k < KIT_MODELS; k++) {
-        const work w = {kit_models[k],
-                        {{"ablate", "L0N3[-1]"}, {"log", "resid_post"}, {"stats", "post[:,0:4]"}, {"template", "pattern"}}};
+        const work w = {
+            kit_models[k],
+            {{"ablate", "L0N3[-1]"}, {"log", "resid_post"}, {"stats", "post[:,0:4]"}, {"template", "pattern"}}};
         assert_in_range(oom_each(use, &w), 40, 5000);
     }
 }
@@ -110,8 +111,8 @@ static const char *write_npy(int64_t n)
 {
     char head[129];
     const float one = 1;
-    snprintf(head, sizeof head, "\x93NUMPY%c%c%c%c{'descr': '<f4', 'fortran_order': False, 'shape': (%lld,), }%60s", 1, 0, 118, 0,
-             (long long)n, "");
+    snprintf(head, sizeof head, "\x93NUMPY%c%c%c%c{'descr': '<f4', 'fortran_order': False, 'shape': (%lld,), }%60s", 1,
+             0, 118, 0, (long long)n, "");
     head[127] = '\n';
     const char *path = scratch_write("v.npy", head, 128);
     FILE *f = fopen(path, "ab");
