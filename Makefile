@@ -168,21 +168,12 @@ $(BUILD)/tests/%.o: INC = -Ilib/include -Ilib -Itests
 $(BUILD)/tests/unit/test_record_%.o: EXTRA = $(HDF5_CFLAGS)
 $(BUILD)/tests/api/%.o: INC = -Ilib/include
 $(BUILD)/tests/bench/bench_record.o $(BUILD)/tests/oom/oom_record.o $(FUZZBIN:=.o): EXTRA = $(HDF5_CFLAGS)
-$(BUILD)/tests/unit/test_record_read%.o: EXTRA = $(HDF5_CFLAGS)
 $(BUILD)/tests/unit/test_hooks_load: LDFLAGS_ALL += $(EXPORT)
-$(BUILD)/tests/unit/% : $(BUILD)/tests/unit/%.o $(LIBA)
-	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) -lcmocka
-$(BUILD)/tests/kernels/% : $(BUILD)/tests/kernels/%.o $(LIBA)
-	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) -lcmocka
 OOMWRAP := $(foreach f,malloc calloc realloc posix_memalign free strndup,-Wl,--wrap=$(f))
-$(BUILD)/tests/oom/% : $(BUILD)/tests/oom/%.o $(LIBA)
-	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $(OOMWRAP) $^ -o $@ $(LIBS) -lcmocka
-$(BUILD)/tests/fuzz/% : $(BUILD)/tests/fuzz/%.o $(LIBA)
-	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
-$(BUILD)/tests/api/% : $(BUILD)/tests/api/%.o $(LIBA)
-	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
-$(BUILD)/tests/bench/% : $(BUILD)/tests/bench/%.o $(LIBA)
-	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+$(TESTBIN) $(OOMBIN): TESTLIBS = -lcmocka
+$(OOMBIN): LDFLAGS_ALL += $(OOMWRAP)
+$(TESTBIN) $(OOMBIN) $(FUZZBIN) $(APIBIN) $(BENCHBIN): %: %.o $(LIBA)
+	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) $(TESTLIBS)
 tests: $(TESTBIN) $(OOMBIN) $(FUZZBIN) $(APIBIN)
 
 check: all tests

@@ -94,10 +94,8 @@ static void print_text(const detokenizer *d, size_t n)
     weir_jsonw w;
     weir_jsonw_init(&w, stdout);
     weir_jsonw_object(&w);
-    weir_jsonw_key(&w, "tokens");
-    weir_jsonw_int(&w, d->ids.n);
-    weir_jsonw_key(&w, "bytes");
-    weir_jsonw_int(&w, (int64_t)n);
+    weir_jsonw_key_int(&w, "tokens", d->ids.n);
+    weir_jsonw_key_int(&w, "bytes", (int64_t)n);
     weir_jsonw_key(&w, "text");
     weir_jsonw_str(&w, d->text, n);
     weir_jsonw_end(&w);

@@ -159,32 +159,23 @@ static void print_json(const diff *d)
     weir_jsonw w;
     weir_jsonw_init(&w, stdout);
     weir_jsonw_object(&w);
-    weir_jsonw_key(&w, "same");
-    weir_jsonw_bool(&w, d->same);
-    weir_jsonw_key(&w, "tolerance");
-    weir_jsonw_double(&w, d->a->tolerance);
-    weir_jsonw_key(&w, "rows");
-    weir_jsonw_int(&w, d->rows);
-    weir_jsonw_key(&w, "only_in_a");
-    weir_jsonw_int(&w, d->only[0]);
-    weir_jsonw_key(&w, "only_in_b");
-    weir_jsonw_int(&w, d->only[1]);
+    weir_jsonw_key_bool(&w, "same", d->same);
+    weir_jsonw_key_double(&w, "tolerance", d->a->tolerance);
+    weir_jsonw_key_int(&w, "rows", d->rows);
+    weir_jsonw_key_int(&w, "only_in_a", d->only[0]);
+    weir_jsonw_key_int(&w, "only_in_b", d->only[1]);
     weir_jsonw_key(&w, "hooks");
     weir_jsonw_object(&w);
     for (int i = 0; i < d->n; i++) {
         const hook_diff *h = &d->hook[i];
         weir_jsonw_key(&w, h->name);
         weir_jsonw_object(&w);
-        weir_jsonw_key(&w, "width");
-        weir_jsonw_int(&w, h->width);
+        weir_jsonw_key_int(&w, "width", h->width);
         weir_jsonw_key(&w, "max_error"); /* null: infinite */
         weir_jsonw_double(&w, h->max_abs);
-        weir_jsonw_key(&w, "relative");
-        weir_jsonw_double(&w, relative(h));
-        weir_jsonw_key(&w, "values_that_differ");
-        weir_jsonw_int(&w, h->differ);
-        weir_jsonw_key(&w, "same");
-        weir_jsonw_bool(&w, h->pass);
+        weir_jsonw_key_double(&w, "relative", relative(h));
+        weir_jsonw_key_int(&w, "values_that_differ", h->differ);
+        weir_jsonw_key_bool(&w, "same", h->pass);
         weir_jsonw_end(&w);
     }
     weir_jsonw_end(&w);

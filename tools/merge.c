@@ -1,6 +1,5 @@
 /* weir merge: files that belong together, joined into one. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/common.h"
 #include "cli/progress.h"
@@ -41,18 +40,12 @@ static void print_json(const weir_merge_summary *s, const char *out)
     weir_jsonw w;
     weir_jsonw_init(&w, stdout);
     weir_jsonw_object(&w);
-    weir_jsonw_key(&w, "file");
-    weir_jsonw_cstr(&w, out);
-    weir_jsonw_key(&w, "files");
-    weir_jsonw_int(&w, s->files);
-    weir_jsonw_key(&w, "documents");
-    weir_jsonw_int(&w, s->docs);
-    weir_jsonw_key(&w, "rows");
-    weir_jsonw_int(&w, s->rows);
-    weir_jsonw_key(&w, "datasets");
-    weir_jsonw_int(&w, s->datasets);
-    weir_jsonw_key(&w, "file_bytes");
-    weir_jsonw_int(&w, s->file_bytes);
+    weir_jsonw_key_cstr(&w, "file", out);
+    weir_jsonw_key_int(&w, "files", s->files);
+    weir_jsonw_key_int(&w, "documents", s->docs);
+    weir_jsonw_key_int(&w, "rows", s->rows);
+    weir_jsonw_key_int(&w, "datasets", s->datasets);
+    weir_jsonw_key_int(&w, "file_bytes", s->file_bytes);
     weir_jsonw_end(&w);
     putchar('\n');
 }

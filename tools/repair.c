@@ -1,6 +1,4 @@
 /* weir repair: what a kill left of dumps, made readable. */
-#include <string.h>
-
 #include "cli/common.h"
 #include "cli/say.h"
 
@@ -37,13 +35,10 @@ static void print_json(weir_jsonw *w, const char *path, const weir_dump_report *
     } number[] = {{"rows", r->rows}, {"most_rows", r->most}, {"documents", r->docs}, {"datasets_cut", r->cut}};
     weir_jsonw_key(w, path);
     weir_jsonw_object(w);
-    weir_jsonw_key(w, "complete");
-    weir_jsonw_bool(w, r->complete);
-    weir_jsonw_key(w, "was_open");
-    weir_jsonw_bool(w, r->open);
+    weir_jsonw_key_bool(w, "complete", r->complete);
+    weir_jsonw_key_bool(w, "was_open", r->open);
     for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
-        weir_jsonw_key(w, number[i].key);
-        weir_jsonw_int(w, number[i].value);
+        weir_jsonw_key_int(w, number[i].key, number[i].value);
     }
     weir_jsonw_end(w);
 }
@@ -82,7 +77,7 @@ const weir_tool weir_tool_repair = {
     .summary = "make readable what a killed run left of a dump",
     .operands = "FILE.h5.part...",
     .about =
-        "A run that is killed, or whose machine goes down, leaves FILE.h5.part marked as open: h5py refuses it, and "
+        "A run that is killed leaves FILE.h5.part marked as open: h5py refuses it, and "
         "HDF5's own h5clear would cut off nearly all of it. This puts it right, and cuts every dataset to the rows "
         "that are surely whole (/progress). Nothing that was whole is lost; `complete` stays 0. trace --resume repairs "
         "by itself. Repairing a file again, or one that is in order, changes nothing. Files that another "

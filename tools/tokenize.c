@@ -104,10 +104,8 @@ static void print_json(const token_list *l)
     int64_t n = list_count(l), len;
     weir_jsonw_init(&w, stdout);
     weir_jsonw_object(&w);
-    weir_jsonw_key(&w, "doc");
-    weir_jsonw_int(&w, l->doc->index);
-    weir_jsonw_key(&w, "bytes");
-    weir_jsonw_int(&w, (int64_t)l->doc->text.n);
+    weir_jsonw_key_int(&w, "doc", l->doc->index);
+    weir_jsonw_key_int(&w, "bytes", (int64_t)l->doc->text.n);
     weir_jsonw_key(&w, "ids");
     weir_jsonw_array(&w);
     for (int64_t i = 0; i < n; i++)
@@ -130,8 +128,7 @@ static void print_json(const token_list *l)
         weir_jsonw_end(&w);
     }
     weir_jsonw_end(&w);
-    weir_jsonw_key(&w, "lost_bytes");
-    weir_jsonw_int(&w, l->t->lost_bytes);
+    weir_jsonw_key_int(&w, "lost_bytes", l->t->lost_bytes);
     weir_jsonw_end(&w);
     putchar('\n');
 }

@@ -12,6 +12,7 @@
 #include "cli/say.h"
 #include "cli/session.h"
 #include "cli/signals.h"
+#include "cli/spill.h"
 
 typedef struct trace_args {
     weir_session_args session;
@@ -28,8 +29,8 @@ static const weir_opt what_opts[] = {
      "the MLP's neurons",
      offsetof(trace_args, layers)},
     {"hooks", 'k', NULL, WEIR_OPT_LIST, "NAMES", 0, 0, NULL,
-     "hook points by name, with * ? {a,b}, and units in brackets: 'blocks.*.mlp.hook_post[:, 421]'. attn_scores, pattern and "
-     "result are large: * leaves them out, spell them",
+     "hook points by name, with * ? {a,b}, and units in brackets: 'blocks.*.mlp.hook_post[:, 421]'. attn_scores, "
+     "pattern and result are large: * leaves them out, spell them",
      offsetof(trace_args, hooks)},
     {"site", 's', NULL, WEIR_OPT_LIST, "SITES", 0, 0, NULL,
      "hook points by short name, in the layers of --layer: resid_pre, ln1, q, k, v, pattern, z, attn_out, resid_mid, "
@@ -37,13 +38,14 @@ static const weir_opt what_opts[] = {
      offsetof(trace_args, sites)},
     {"list-hooks", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
      "print the hook points of this model with their shapes, and run nothing", offsetof(trace_args, list_hooks)},
-    {"dump", 'o', "out", WEIR_OPT_STR, "FILE.h5", 0, 0, NULL, "record to this HDF5 file", offsetof(trace_args, dump)},
+    {"dump", 'o', "out", WEIR_OPT_STR, "FILE.h5", 0, 0, NULL,
+     "record to this HDF5 file; an older dump there is replaced at the end", offsetof(trace_args, dump)},
     {"logprob", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
      "also record the log-probability of each token given those before it", offsetof(trace_args, logprob)},
     {"compress", 0, NULL, WEIR_OPT_INT, "LEVEL", 0, 9, "1", "deflate level; 0: none", offsetof(trace_args, compress)},
     {"mantissa", 0, NULL, WEIR_OPT_CHOICE, "all|7|10", 0, 0, "all",
-     "bits of the mantissa that are kept, rounded to nearest even: 7 (bfloat16's precision) makes a dump about a third of "
-     "its size, 10 (float16's) less than a half. The values stay float32",
+     "bits of the mantissa that are kept, rounded to nearest even: 7 (bfloat16's precision) makes a dump about a third "
+     "of its size, 10 (float16's) less than a half. The values stay float32",
      offsetof(trace_args, mantissa)},
     {"dtype", 0, NULL, WEIR_OPT_CHOICE, "f32|f16", 0, 0, "f32",
      "type of the recorded values; f16 rounds to nearest even, and what is beyond 65504 becomes infinite",
@@ -51,9 +53,9 @@ static const weir_opt what_opts[] = {
     {"resume", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
      "go on with what an interrupted run left in FILE.h5.part; without it, begin", offsetof(trace_args, resume)},
     {"order", 0, NULL, WEIR_OPT_CHOICE, "batch|layer", 0, 0, "batch",
-     "layer: all documents go through one layer before the next, so that a model larger than --memory is read once and not "
-     "for every batch; the stream between layers takes twice 4 bytes a token and unit of the model's width on the dump's "
-     "disk. The values are the same",
+     "layer: all documents go through one layer before the next, so that a model larger than --memory is read once and "
+     "not for every batch; the stream between layers takes twice 4 bytes a token and unit of the model's width on the "
+     "dump's disk. The values are the same",
      offsetof(trace_args, order)},
     {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "replace what an interrupted run left in FILE.h5.part",
      offsetof(trace_args, force)},
@@ -98,6 +100,7 @@ typedef struct trace {
     weir_by_layer by_layer; /* --order layer */
     bool keep;              /* what is recorded is worth keeping, whatever went wrong */
     bool enough;            /* a hook has seen enough */
+    bool moot;              /* a hook says that the rows are not what was asked for */
     bool finished;          /* --resume: an earlier run had come to the end */
     int64_t rows_run, rows_kept; /* of this run */
     int64_t rows_done;           /* --resume: those that were there */
@@ -169,7 +172,8 @@ static int describe(trace *t)
 {
     const char *pipe;
     if (t->a->resume && !weir_session_rereadable(&t->s, &pipe))
-        return weir_cli_usage(t->cli, "--resume reads the text again from its beginning, which %s does not allow", pipe);
+        return weir_cli_usage(t->cli, "--resume reads the text again from its beginning, which %s does not allow",
+                              pipe);
     t->command_line = weir_command_line(t->cli);
     t->interventions = weir_attach_json(&t->s.attach);
     if (!t->command_line || !t->interventions)
@@ -212,14 +216,16 @@ static int open_dump(trace *t)
         return code;
     dump_options(t, &o);
     if (t->a->resume)
-        code = weir_dump_finished(&t->finished, t->cli, t->a->dump, t->s.model, t->sel, &o, weir_docs_block_of(t->s.in.docs));
+        code = weir_dump_finished(&t->finished, t->cli, t->a->dump, t->s.model, t->sel, &o,
+                                  weir_docs_block_of(t->s.in.docs));
     if (code != WEIR_EXIT_OK || t->finished)
         return code;
     if (weir_dump_create(&t->dump, t->a->dump, t->s.model, t->s.tok, &o, &err) != WEIR_OK ||
         weir_dump_select(t->dump, t->sel, &err) != WEIR_OK ||
         weir_dump_shard(t->dump, t->s.in.docs, &err) != WEIR_OK ||
         weir_run_hook_object(t->s.run, weir_hook_class_find("record"), t->dump, &err) != WEIR_OK ||
-        weir_run_declare(t->s.run, t->dump, &err) != WEIR_OK)
+        weir_run_declare(t->s.run, t->dump, &err) != WEIR_OK ||
+        (t->a->resume && weir_dump_seek(t->dump, NULL, weir_dump_rows_done(t->dump), &err) != WEIR_OK))
         return weir_cli_fail(t->cli, &err);
     if (t->s.by_layer)
         return WEIR_EXIT_OK;
@@ -253,7 +259,8 @@ static int open_all(trace *t)
     if (code == WEIR_EXIT_OK)
         code = weir_session_run(&t->s);
     if (code == WEIR_EXIT_OK && !t->a->dump && weir_attach_only_writes(&t->s.attach))
-        weir_cli_note(t->cli, "values are changed, but nothing records or listens: add --dump FILE.h5, or a hook such as stats");
+        weir_cli_note(
+            t->cli, "values are changed, but nothing records or listens: add --dump FILE.h5, or a hook such as stats");
     weir_signals_catch();
     if (code == WEIR_EXIT_OK && t->a->dump)
         code = open_dump(t);
@@ -299,8 +306,9 @@ static weir_status run_batch(trace *t, const weir_batch *b, weir_err *err)
         s = weir_run_forward(t->s.run, b->seq, b->n_seq, t->a->logprob ? WEIR_FINAL : 0, err);
         if (s == WEIR_STOP && t->dump) {
             t->keep = true;
-            return weir_fail(err, WEIR_E_HOOK, "a hook stopped in the middle of a pass, whose rows are therefore not whole "
-                                               "(on_end may stop behind them)");
+            return weir_fail(err, WEIR_E_HOOK,
+                             "a hook stopped in the middle of a pass, whose rows are therefore not whole "
+                             "(on_end may stop behind them)");
         }
         if (s != WEIR_OK)
             return s;
@@ -328,6 +336,8 @@ static weir_status run_batches(trace *t, weir_err *err)
     }
     weir_progress_stop(&progress, t->cli);
     t->enough = s == WEIR_STOP;
+    if (t->enough)
+        weir_cli_note(t->cli, "a hook ended the run behind %lld rows", (long long)(t->rows_done + t->rows_kept));
     return t->enough ? WEIR_OK : s;
 }
 
@@ -368,7 +378,7 @@ static weir_status run_layers(trace *t, weir_err *err)
 static bool worth_keeping(const trace *t)
 {
     enum { SOON = 1024 };
-    return t->dump && t->rows_done + t->rows_kept >= (weir_signals_seen() || t->keep ? 1 : SOON);
+    return t->dump && !t->moot && t->rows_done + t->rows_kept >= (weir_signals_seen() || t->keep ? 1 : SOON);
 }
 
 /* One line: what went wrong, and where the rows are, unless the dump has said so itself. */
@@ -387,7 +397,9 @@ static int give_up(trace *t, int code)
     int stopped = weir_signals_seen();
     bool keep = worth_keeping(t);
     if (stopped)
-        weir_cli_error(t->cli, keep ? "stopped by signal %d; the rows so far are in %s.part: --resume goes on with them" : "stopped by signal %d",
+        weir_cli_error(t->cli,
+                       keep ? "stopped by signal %d; the rows so far are in %s.part: --resume goes on with them"
+                            : "stopped by signal %d",
                        stopped, keep ? t->a->dump : "");
     weir_dump_abort(t->dump, keep);
     weir_by_layer_close(&t->by_layer, keep || t->a->resume);
@@ -406,7 +418,8 @@ static int check_rows(const trace *t)
     return WEIR_EXIT_OK;
 }
 
-/* That no row was met is an error, but in a shard or a resumed run: the rest may have the rows that a hook waits for. */
+/* That no row was met is an error, but in a shard or a resumed run: the rest may have the rows that a hook waits for.
+ */
 static weir_status finish_hooks(const trace *t, FILE *out, weir_err *err)
 {
     weir_err inner = {0};
@@ -439,11 +452,14 @@ static int run_all(trace *t)
     if (!out)
         return weir_cli_error(t->cli, "out of memory");
     s = finish_hooks(t, out, &err);
+    t->moot = s != WEIR_OK;
     if (out != stdout)
         fclose(out);
     if (s == WEIR_OK && t->dump) {
         s = weir_dump_commit(t->dump, &t->summary, &err);
         t->dump = NULL;
+        if (s == WEIR_OK)
+            weir_spill_forget(t->a->dump);
     }
     return s == WEIR_OK ? WEIR_EXIT_OK : fail_run(t, &err);
 }
@@ -476,10 +492,8 @@ static void say_finished(const trace *t)
         return;
     weir_jsonw_init(&w, stdout);
     weir_jsonw_object(&w);
-    weir_jsonw_key(&w, "dump");
-    weir_jsonw_cstr(&w, t->a->dump);
-    weir_jsonw_key(&w, "finished_before");
-    weir_jsonw_bool(&w, true);
+    weir_jsonw_key_cstr(&w, "dump", t->a->dump);
+    weir_jsonw_key_bool(&w, "finished_before", true);
     weir_jsonw_end(&w);
     fputc('\n', stdout);
 }

@@ -131,10 +131,10 @@ static void occupy_standard_streams(void)
             exit(WEIR_EXIT_FAILED);
 }
 
-/* libgomp lets idle threads spin for about a millisecond, and reads the wish for another length before main begins. On a
- * machine whose processors others use as well that took 2 to 30 times as long as a short spin, which in turn starts small
- * matrix products faster than sleeping does. So the program starts itself once more with a short spin set, unless the
- * user chose a policy. */
+/* libgomp lets idle threads spin for about a millisecond, and reads the wish for another length before main begins. On
+ * a machine whose processors others use as well that took 2 to 30 times as long as a short spin, which in turn starts
+ * small matrix products faster than sleeping does. So the program starts itself once more with a short spin set, unless
+ * the user chose a policy. */
 static void spin_shortly(char **argv)
 {
     char self[4096];
@@ -145,11 +145,13 @@ static void spin_shortly(char **argv)
     execv(self, argv); /* where this fails, the program is slower at worst */
 }
 
-/* Model files are mapped: one that is cut short while it is in use, or lies on a failing disk, ends in this signal. */
+/* Model files and hooks are mapped: one that is cut short while it is in use, or lies on a failing disk, ends in this
+ * signal. */
 static void on_bus_error(int sig)
 {
-    static const char line[] = "weir: a model file was cut short, or its disk failed, while it was in use: try again "
-                               "with a whole file\n";
+    static const char line[] =
+        "weir: the file of the model, or of a hook, was cut short or its disk failed while it was "
+        "in use: try again with a whole file\n";
     (void)sig;
     ssize_t unused = write(STDERR_FILENO, line, sizeof line - 1);
     (void)unused;
@@ -172,9 +174,8 @@ int main(int argc, char **argv)
     weir_cli cli = {.argc = argc, .argv = argv};
     int code = run_weir(&cli, argc, argv);
     bool bad = ferror(stdout) != 0;
-    if (fclose(stdout) != 0 || bad) {
-        int failed = weir_cli_error(&cli, "cannot write to standard output");
-        code = code == WEIR_EXIT_OK ? failed : code;
-    }
+    bad = fclose(stdout) != 0 || bad;
+    if (bad && code == WEIR_EXIT_OK) /* otherwise an error has been said */
+        code = weir_cli_error(&cli, "cannot write to standard output");
     return code;
 }

@@ -164,3 +164,27 @@ void weir_jsonw_null(weir_jsonw *w)
     before_value(w);
     fputs("null", w->f);
 }
+
+void weir_jsonw_key_cstr(weir_jsonw *w, const char *key, const char *z)
+{
+    weir_jsonw_key(w, key);
+    z ? weir_jsonw_cstr(w, z) : weir_jsonw_null(w);
+}
+
+void weir_jsonw_key_int(weir_jsonw *w, const char *key, int64_t v)
+{
+    weir_jsonw_key(w, key);
+    weir_jsonw_int(w, v);
+}
+
+void weir_jsonw_key_double(weir_jsonw *w, const char *key, double v)
+{
+    weir_jsonw_key(w, key);
+    weir_jsonw_double(w, v);
+}
+
+void weir_jsonw_key_bool(weir_jsonw *w, const char *key, bool v)
+{
+    weir_jsonw_key(w, key);
+    weir_jsonw_bool(w, v);
+}

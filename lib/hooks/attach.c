@@ -56,6 +56,8 @@ void weir_listeners_free(weir_listeners *ls)
 /* A hook's failure names the hook and the place, unless the hook has said it better. */
 static weir_status failed(const weir_attached *h, weir_status st, const char *where, weir_err *err)
 {
+    if (st > 0 && st != WEIR_STOP) /* no status at all: a hook of one's own may return anything */
+        st = WEIR_E_HOOK;
     if (st < 0)
         weir_fail(err, st, "hook %s failed at %s", h->class->name, where);
     return st;

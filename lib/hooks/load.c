@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../base/mem.h"
 #include "../run/listen.h"
@@ -26,9 +27,12 @@ static char *object_name(const char *path)
 static void *open_object(const char *path, weir_err *err)
 {
     weir_buf text = {0};
+    struct stat st;
     void *handle = NULL;
     if (weir_buf_printf(&text, "%s%s", strchr(path, '/') ? "" : "./", path))
         weir_nomem(err, "a hook");
+    else if (!stat(text.p, &st) && !S_ISREG(st.st_mode)) /* it would wait for the writer of a pipe */
+        weir_fail(err, WEIR_E_HOOK, "the hook cannot be loaded: not a regular file");
     else if (!(handle = dlopen(text.p, RTLD_NOW | RTLD_LOCAL)))
         weir_fail(err, WEIR_E_HOOK, "the hook cannot be loaded: %s", dlerror());
     weir_buf_free(&text);

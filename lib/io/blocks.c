@@ -2,8 +2,6 @@
  * lies. Documents are remembered singly up to GROUPS_MAX of them and in equal groups beyond, so memory is bounded. */
 #include "blocks.h"
 
-#include <string.h>
-
 enum { GROUPS_MAX = 1 << 20, STOP_EVERY = 1024 };
 
 typedef struct doc_group {

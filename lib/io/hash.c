@@ -20,14 +20,17 @@ weir_status weir_sha256_file(const char *path, char hex[65], weir_err *err)
     char block[1 << 15];
     size_t n;
     weir_sha256 s;
+    weir_status st = WEIR_OK;
     FILE *f = fopen(path, "rbe");
-    if (!f)
-        return weir_fail(err, WEIR_E_IO, "cannot open %s: %s", path, strerror(errno));
     weir_sha256_init(&s);
-    while ((n = fread(block, 1, sizeof block, f)) > 0)
+    while (f && (n = fread(block, 1, sizeof block, f)) > 0)
         weir_sha256_add(&s, block, n);
-    weir_status st = ferror(f) ? weir_fail(err, WEIR_E_IO, "cannot read %s: %s", path, strerror(errno)) : WEIR_OK;
-    fclose(f);
+    if (!f || ferror(f)) {
+        st = weir_fail(err, WEIR_E_IO, "cannot %s: %s", f ? "read" : "open", strerror(errno));
+        weir_err_where(err, path, NULL, -1);
+    }
+    if (f)
+        fclose(f);
     weir_sha256_hex(&s, hex);
     return st;
 }

@@ -120,9 +120,9 @@ weir_status weir_act_open(weir_act *a, hid_t group, const weir_tile_writer *w, w
     uint32_t fill;
     weir_tiled_spec spec = layout(a, &fill);
     WEIR_TRY(weir_tiled_open(&a->rows, group, a->name, &spec, w, err));
-    if (weir_h5_has_ints(a->rows.id, "units", a->units, a->units ? a->n_units : 0))
-        return WEIR_OK;
-    return weir_fail(err, WEIR_E_ARG, "it holds other units of %s", a->name);
+    bool same;
+    WEIR_TRY(weir_h5_has_ints(a->rows.id, "units", a->units, a->units ? a->n_units : 0, &same, err));
+    return same ? WEIR_OK : weir_fail(err, WEIR_E_ARG, "it holds other units of %s", a->name);
 }
 
 weir_status weir_act_scales(const weir_act *a, weir_scales *s, int row_scale, weir_err *err)

@@ -10,7 +10,7 @@ static weir_status add_column(weir_dump *d, weir_tiled *rows, const char *entry,
     d->column = grown;
     grown[d->n_columns].rows = rows;
     if (d->resumed && weir_progress_find(&d->progress, entry) < 0)
-        return weir_fail(err, WEIR_E_FORMAT, "%s: /progress has no entry %s: the file is damaged", d->part, entry);
+        return weir_fail(err, WEIR_E_FORMAT, "%s: /progress has no entry %s: the file is damaged", d->out.part, entry);
     WEIR_TRY(weir_progress_entry(&d->progress, entry, &grown[d->n_columns].group, err));
     d->n_columns++;
     return WEIR_OK;

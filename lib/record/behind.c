@@ -4,14 +4,13 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "h5.h"
+
 enum { STEP = 16 << 20, LAG = 64 << 20 };
 
 void weir_behind_init(weir_behind *b, hid_t file)
 {
-    void *handle = NULL;
-    *b = (weir_behind){.fd = -1};
-    if (H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) >= 0 && handle)
-        b->fd = *(int *)handle;
+    *b = (weir_behind){.fd = weir_h5_descriptor(file)};
 }
 
 void weir_behind_push(weir_behind *b)

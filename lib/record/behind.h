@@ -1,5 +1,5 @@
-/* record/behind.h: keeps what was written from filling the page cache. A dump is written once and far larger than what else
- * the machine holds; its pages, handed back early, are used again, which is faster than touching new ones. */
+/* record/behind.h: keeps what was written from filling the page cache. A dump is written once and far larger than what
+ * else the machine holds; its pages, handed back early, are used again, which is faster than touching new ones. */
 #ifndef WEIR_BEHIND_H
 #define WEIR_BEHIND_H
 

@@ -5,18 +5,15 @@
 
 #include "base/mem.h"
 
-static const struct {
-    const char *name;
-    weir_elem elem;
-} columns[WEIR_DOC_COLUMNS] = {
-    [WEIR_DOC_START] = {"start", WEIR_ELEM_I64},       [WEIR_DOC_COUNT] = {"count", WEIR_ELEM_I64},
-    [WEIR_DOC_BYTE_OFF] = {"byte_off", WEIR_ELEM_I64}, [WEIR_DOC_BYTE_LEN] = {"byte_len", WEIR_ELEM_I64},
-    [WEIR_DOC_SOURCE] = {"source", WEIR_ELEM_I32},
+const weir_schema_column weir_doc_schema[WEIR_DOC_COLUMNS] = {
+    [WEIR_DOC_START] = {"docs/start", WEIR_ELEM_I64},       [WEIR_DOC_COUNT] = {"docs/count", WEIR_ELEM_I64},
+    [WEIR_DOC_BYTE_OFF] = {"docs/byte_off", WEIR_ELEM_I64}, [WEIR_DOC_BYTE_LEN] = {"docs/byte_len", WEIR_ELEM_I64},
+    [WEIR_DOC_SOURCE] = {"docs/source", WEIR_ELEM_I32},
 };
 
 static weir_tiled_spec layout(int column)
 {
-    weir_tiled_spec spec = weir_tiled_column(columns[column].elem);
+    weir_tiled_spec spec = weir_tiled_column(weir_doc_schema[column].elem);
     spec.filtered = false;
     return spec;
 }
@@ -29,7 +26,7 @@ weir_status weir_doc_table_create(weir_doc_table *t, hid_t file, weir_tile_write
     WEIR_TRY(weir_fields_create(&t->fields, t->group, err));
     for (int i = 0; i < WEIR_DOC_COLUMNS; i++) {
         weir_tiled_spec spec = layout(i);
-        WEIR_TRY(weir_tiled_create(&t->column[i], t->group, columns[i].name, &spec, w, err));
+        WEIR_TRY(weir_tiled_create(&t->column[i], file, weir_doc_schema[i].path, &spec, w, err));
     }
     return weir_strings_create(&t->sources, file, "sources", false, w, err);
 }
@@ -42,7 +39,7 @@ weir_status weir_doc_table_open(weir_doc_table *t, hid_t file, const weir_tile_w
         return weir_h5_fail(err, "cannot open group docs");
     for (int i = 0; i < WEIR_DOC_COLUMNS; i++) {
         weir_tiled_spec spec = layout(i);
-        WEIR_TRY(weir_tiled_open(&t->column[i], t->group, columns[i].name, &spec, w, err));
+        WEIR_TRY(weir_tiled_open(&t->column[i], file, weir_doc_schema[i].path, &spec, w, err));
     }
     hid_t space = H5Dget_space(t->column[WEIR_DOC_BYTE_OFF].id);
     H5Sget_simple_extent_dims(space, &docs, NULL);
@@ -56,7 +53,6 @@ weir_status weir_doc_table_declare(weir_doc_table *t, weir_tile_writer *w, const
     return weir_fields_declare(&t->fields, w, doc, err);
 }
 
-/* The entry of /sources for the reader's source number: where it is kept. -1: not known yet. */
 weir_status weir_doc_table_source_of(weir_doc_table *t, int32_t source, int32_t **entry, weir_err *err)
 {
     if (source < 0)

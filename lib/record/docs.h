@@ -9,6 +9,7 @@
 #include "fields.h"
 
 enum { WEIR_DOC_START, WEIR_DOC_COUNT, WEIR_DOC_BYTE_OFF, WEIR_DOC_BYTE_LEN, WEIR_DOC_SOURCE, WEIR_DOC_COLUMNS };
+extern const weir_schema_column weir_doc_schema[WEIR_DOC_COLUMNS];
 
 typedef struct weir_doc_span {
     int64_t start, count;
@@ -69,6 +70,7 @@ void weir_doc_table_close(weir_doc_table *t);
 
 /* docs_resume.c: does the next document that was there equal this one? */
 WEIR_CHECKED weir_status weir_doc_table_same(weir_doc_table *t, const weir_doc *doc, const char *source, weir_err *err);
+/* docs.c: where the entry of /sources for the reader's source number is kept; -1: not known yet. */
 WEIR_CHECKED weir_status weir_doc_table_source_of(weir_doc_table *t, int32_t source, int32_t **entry, weir_err *err);
 
 #endif

@@ -58,6 +58,16 @@ static bool known_type(weir_dset *d, hid_t type)
     return d->half || H5Tequal(type, weir_elem_type(d->as)) > 0;
 }
 
+/* A link may lead into another file: HDF5 opens that by itself, and weir_infile_locate would not hear where it reads.
+ */
+static weir_status check_file(const weir_dset *d, weir_err *err)
+{
+    H5O_info_t here, there;
+    if (H5Oget_info2(d->file->id, &here, H5O_INFO_BASIC) < 0 || H5Oget_info2(d->id, &there, H5O_INFO_BASIC) < 0)
+        return weir_h5_fail(err, "cannot open dataset %.200s", d->name);
+    return here.fileno == there.fileno ? WEIR_OK : bad(d, "lies in another file, where a link leads", err);
+}
+
 /* --- chunks */
 
 static bool known_filters(weir_dset *d, hid_t plist)
@@ -131,7 +141,9 @@ weir_status weir_dset_open(weir_dset *d, weir_infile *f, hid_t loc, const char *
         return weir_h5_fail(err, "cannot open dataset %.200s", name);
     }
     hid_t type = H5Dget_type(d->id), space = H5Dget_space(d->id), plist = H5Dget_create_plist(d->id);
-    weir_status st = take_shape(d, space, err);
+    weir_status st = check_file(d, err);
+    if (!st)
+        st = take_shape(d, space, err);
     if (!st)
         st = take_storage(d, type, plist, err);
     H5Pclose(plist);

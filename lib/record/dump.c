@@ -3,11 +3,9 @@
 
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 
-/* Closes every HDF5 object; false when the file did not close well (its last bytes may be missing). */
 bool weir_dump_close_file(weir_dump *d)
 {
     for (int i = 0; i < WEIR_TOK_COLUMNS; i++)
@@ -23,12 +21,10 @@ bool weir_dump_close_file(weir_dump *d)
     d->n_columns = 0;
     weir_scales_free(&d->scales);
     weir_progress_close(&d->progress);
-    if (d->tokens >= 0)
-        H5Gclose(d->tokens);
     if (d->activations >= 0)
         H5Gclose(d->activations);
     bool good = d->file < 0 || H5Fclose(d->file) >= 0;
-    d->file = d->activations = d->tokens = -1;
+    d->file = d->activations = -1;
     return good;
 }
 
@@ -40,8 +36,7 @@ void weir_dump_free(weir_dump *d)
     weir_free(d->own);
     weir_strmap_free(&d->act_index);
     weir_free(d->column);
-    weir_free(d->path);
-    weir_free(d->part);
+    weir_partfile_free(&d->out);
     weir_free(d);
 }
 
@@ -50,9 +45,9 @@ void weir_dump_free(weir_dump *d)
 weir_status weir_dump_enter(weir_dump *d, weir_h5_quiet *q, weir_err *err)
 {
     if (d->failed)
-        return weir_fail(err, d->failed, "an earlier write to %s failed", d->part);
+        return weir_fail(err, d->failed, "an earlier write to %s failed", d->out.part);
     if (d->completed)
-        return weir_fail(err, WEIR_E_ARG, "%s is complete", d->path);
+        return weir_fail(err, WEIR_E_ARG, "%s is complete", d->out.path);
     weir_h5_quiet_begin(q);
     return WEIR_OK;
 }
@@ -61,7 +56,7 @@ weir_status weir_dump_leave(weir_dump *d, const weir_h5_quiet *q, weir_status st
 {
     if (st) {
         d->failed = st;
-        weir_err_where(err, d->path, NULL, -1);
+        weir_err_where(err, d->out.path, NULL, -1);
         if ((st == WEIR_E_IO || st == WEIR_E_HDF5) && d->file >= 0)
             weir_dump_salvage(d, err);
     }
@@ -91,7 +86,7 @@ weir_status weir_dump_value(weir_dump *d, const weir_value *v, weir_err *err)
     weir_h5_quiet q;
     int i = weir_dump_find_act(d, v->point->name);
     if (i < 0)
-        return weir_fail(err, WEIR_E_HOOK, "%s was not declared for %s", v->point->name, d->path);
+        return weir_fail(err, WEIR_E_HOOK, "%s was not declared for %s", v->point->name, d->out.path);
     WEIR_TRY(weir_dump_enter(d, &q, err));
     weir_status st = weir_dump_begin(d, err);
     if (!st && d->act[i].rows.over < v->rows->n)
@@ -99,7 +94,7 @@ weir_status weir_dump_value(weir_dump *d, const weir_value *v, weir_err *err)
     if (!st)
         st = weir_act_append(&d->act[i], &d->writer, v, err);
     if (st)
-        weir_err_where(err, d->path, v->point->name, -1);
+        weir_err_where(err, d->out.path, v->point->name, -1);
     return weir_dump_leave(d, &q, st, err);
 }
 
@@ -152,10 +147,10 @@ static void summarise(const weir_dump *d, weir_dump_summary *s)
 /* The last thing that is written, to a file in which all else is safe. Followers may have it open: no lock. */
 static weir_status say_complete(const weir_dump *d, weir_err *err)
 {
-    WEIR_TRY(weir_dump_check_part(d, err));
-    hid_t f = weir_h5_open_file(d->part, false, false);
+    WEIR_TRY(weir_partfile_check(&d->out, err));
+    hid_t f = weir_h5_open_file(d->out.part, false, false);
     if (f < 0)
-        return weir_h5_fail(err, "cannot open %s", d->part);
+        return weir_h5_fail(err, "cannot open %s", d->out.part);
     weir_status st = weir_h5_put_int(f, "complete", 1, err);
     if (H5Fclose(f) < 0 && !st)
         st = weir_h5_fail(err, "cannot write");
@@ -172,19 +167,13 @@ static weir_status complete(weir_dump *d, weir_dump_summary *s, weir_err *err)
     if (H5Fflush(d->file, H5F_SCOPE_LOCAL) < 0)
         return weir_h5_fail(err, "cannot write");
     if (!weir_dump_close_file(d))
-        return weir_h5_fail(err, "cannot close %s", d->part);
+        return weir_h5_fail(err, "cannot close %s", d->out.part);
     WEIR_TRY(say_complete(d, err));
-    WEIR_TRY(weir_dump_publish_part(d, err));
+    d->part_whole = true;
+    WEIR_TRY(weir_partfile_publish(&d->out, err));
     d->completed = true;
-    s->file_bytes = stat(d->path, &st) ? 0 : (int64_t)st.st_size;
+    s->file_bytes = stat(d->out.path, &st) ? 0 : (int64_t)st.st_size;
     return WEIR_OK;
-}
-
-static void say_where(const weir_dump *d, weir_err *err)
-{
-    size_t n = err ? strlen(err->msg) : 0;
-    if (err)
-        snprintf(err->msg + n, sizeof err->msg - n, " (the rows are in %s)", d->part);
 }
 
 weir_status weir_dump_complete(weir_dump *d, weir_dump_summary *summary, weir_err *err)
@@ -196,8 +185,8 @@ weir_status weir_dump_complete(weir_dump *d, weir_dump_summary *summary, weir_er
     bool healthy = st != WEIR_E_IO && st != WEIR_E_HDF5; /* else leave gives the file up */
     if (healthy || d->file < 0) {
         weir_dump_close_file(d);
-        if (st && weir_dump_check_part(d, NULL) == WEIR_OK)
-            say_where(d, err);
+        if (st && weir_partfile_check(&d->out, NULL) == WEIR_OK)
+            weir_dump_add_words(err, " (the rows are in %s)", d->out.part);
     }
     if (!st && summary)
         *summary = s;
@@ -234,7 +223,7 @@ void weir_dump_abort(weir_dump *d, bool keep)
     if (keep && d->file >= 0 && !d->completed)
         keep_rows(d);
     if (!keep && !d->completed && !d->part_whole && !d->part_saved)
-        weir_dump_drop_part(d);
+        weir_partfile_drop(&d->out);
     weir_dump_free(d);
     weir_h5_quiet_end(&q);
 }

@@ -2,12 +2,11 @@
 #ifndef WEIR_DUMP_H
 #define WEIR_DUMP_H
 
-#include <sys/types.h>
-
 #include "act.h"
 #include "base/strmap.h"
 #include "docs.h"
 #include "own.h"
+#include "part.h"
 #include "progress.h"
 #include "source.h"
 
@@ -22,6 +21,7 @@ enum {
     WEIR_TOK_LOGPROB, /* only if asked */
     WEIR_TOK_COLUMNS
 };
+extern const weir_schema_column weir_token_schema[WEIR_TOK_COLUMNS]; /* tokens.c */
 
 /* A dataset that has one entry a row, and the entry of /progress that counts it. */
 typedef struct weir_counted {
@@ -30,10 +30,10 @@ typedef struct weir_counted {
 } weir_counted;
 
 struct weir_dump {
-    char *path, *part;
+    weir_partfile out;
     const weir_model *model; /* for weir_dump_select; NULL in tests */
     weir_log log;
-    hid_t file, activations, tokens;
+    hid_t file, activations;
     weir_tile_writer writer;
     weir_tiled token[WEIR_TOK_COLUMNS], row;
     weir_doc_table docs;
@@ -49,36 +49,22 @@ struct weir_dump {
     int64_t ctx;
     weir_storage storage;
     bool logprob, logprob_late, from_passes;
-    bool resumed;    /* goes on with a file that was there */
-    bool trimmed;    /* ... which was cut to whole tiles */
-    bool begun;      /* all objects exist: rows may come */
-    bool live;       /* SWMR: what is flushed can be followed, and survives a kill */
-    bool no_locks;   /* the file system has none: never live */
-    int64_t flushed; /* writer.bands at the last flush */
-    bool completed;  /* renamed to its final name */
-    bool part_taken; /* this run created PATH.part, or took it over, as this file: */
-    dev_t part_dev;
-    ino_t part_ino;
+    bool resumed;       /* goes on with a file that was there */
+    bool trimmed;       /* ... which was cut to whole tiles */
+    bool begun;         /* all objects exist: rows may come */
+    bool live;          /* SWMR: what is flushed can be followed, and survives a kill */
+    bool no_locks;      /* the file system has none: never live */
+    int64_t flushed;    /* writer.bands at the last flush */
+    bool completed;     /* renamed to its final name */
     bool part_whole;    /* PATH.part is closed and says complete */
     bool part_saved;    /* a write failed, and PATH.part holds the rows that were whole */
     weir_status failed; /* an earlier write failed: nothing more is accepted */
     int64_t last_tag;   /* from_passes: tag of the last sequence seen */
 };
 
-/* part.c: may PATH be replaced in the end? Only if it is free or a file of ours. */
-WEIR_CHECKED weir_status weir_dump_check_target(const char *path, weir_err *err);
-/* Creates PATH.part, empty. One that exists is removed with force, unless another run writes it or it is not a file. */
-WEIR_CHECKED weir_status weir_dump_take_part(weir_dump *d, bool force, weir_err *err);
-/* Takes over the PATH.part that exists, for going on with it. *there = false: there is none. */
-WEIR_CHECKED weir_status weir_dump_adopt_part(weir_dump *d, bool *there, weir_err *err);
-/* Is PATH.part still the file that this run writes? */
-WEIR_CHECKED weir_status weir_dump_check_part(const weir_dump *d, weir_err *err);
-/* Gives the closed PATH.part its final name. */
-WEIR_CHECKED weir_status weir_dump_publish_part(weir_dump *d, weir_err *err);
-/* Removes PATH.part if it is still the file that this run created. */
-void weir_dump_drop_part(weir_dump *d);
-
-/* header.c: the root attributes. */
+/* header.c: now, as attribute time_utc has it. */
+void weir_dump_time_utc(char out[32]);
+/* The root attributes. */
 WEIR_CHECKED weir_status weir_dump_put_header(weir_dump *d, const weir_dump_header *h, const weir_dump_options *o,
                                               weir_err *err);
 /* Are those that decide what the rows hold the same in the file? */
@@ -124,6 +110,8 @@ WEIR_CHECKED weir_status weir_dump_flush_bands(weir_dump *d, weir_err *err);
 /* After a write that failed: gives the file up without closing it, and makes what is in it readable. The error is
  * completed. */
 void weir_dump_salvage(weir_dump *d, weir_err *err);
+/* Words behind those of an error that has happened. err may be NULL. */
+void weir_dump_add_words(weir_err *err, const char *fmt, ...) WEIR_PRINTF(2, 3);
 
 /* repair.c: weir_dump_repair; apart as in weir_h5_open_file. */
 WEIR_CHECKED weir_status weir_dump_repair_file(const char *path, bool apart, weir_dump_report *report, weir_err *err);

@@ -2,7 +2,6 @@
 #include "fields.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -22,18 +21,13 @@ static weir_status link_name(weir_buf *out, weir_str name, weir_err *err)
     return st ? weir_nomem(err, "a field's name") : WEIR_OK;
 }
 
-/* The way back, in place. */
-static size_t field_name(char *link)
+size_t weir_field_name(char *link)
 {
     char *to = link;
-    for (const char *p = link; *p; p++) {
-        char hex[3] = {p[0] == '%' ? p[1] : 0, p[0] == '%' && p[1] ? p[2] : 0, 0};
-        if (*p != '%') {
-            *to++ = *p;
-        } else if (hex[0] && hex[1]) {
-            *to++ = (char)strtol(hex, NULL, 16);
-            p += 2;
-        }
+    for (const char *p = strcmp(link, "%") ? link : ""; *p; p++) {
+        bool escape = !strncmp(p, "%2F", 3) || !strncmp(p, "%25", 3) || !strncmp(p, "%2E", 3);
+        *to++ = !escape ? *p : p[2] == 'F' ? '/' : p[2] == '5' ? '%' : '.';
+        p += escape ? 2 : 0;
     }
     *to = '\0';
     return (size_t)(to - link);
@@ -41,12 +35,11 @@ static size_t field_name(char *link)
 
 /* --- columns */
 
-/* What stands where a document lacks a field: also the fill value of the dataset. */
 static const void *missing(weir_field_type type)
 {
-    static const int64_t no_int = INT64_MIN;
+    static const int64_t no_int = WEIR_FIELD_NO_INT;
     static const double no_float = NAN;
-    static const uint8_t no_bool = 255;
+    static const uint8_t no_bool = WEIR_FIELD_NO_BOOL;
     switch (type) {
     case WEIR_FIELD_INT:
         return &no_int;
@@ -124,29 +117,36 @@ weir_status weir_fields_declare(weir_field_table *t, weir_tile_writer *w, const 
 
 /* --- going on with what is there */
 
-static weir_field_type stored_type(hid_t dataset)
+weir_field_type weir_field_stored_type(hid_t loc, const char *link)
 {
-    hid_t type = H5Dget_type(dataset);
-    weir_field_type t = H5Tget_class(type) == H5T_FLOAT ? WEIR_FIELD_FLOAT
-                        : H5Tget_size(type) == 1        ? WEIR_FIELD_BOOL
-                                                        : WEIR_FIELD_INT;
-    H5Tclose(type);
-    return t;
+    weir_field_type found = WEIR_FIELD_OTHER;
+    hid_t id = H5Oopen(loc, link, H5P_DEFAULT);
+    if (id < 0)
+        return found;
+    if (H5Iget_type(id) == H5I_GROUP) {
+        found = H5Lexists(id, "bytes", H5P_DEFAULT) > 0 ? WEIR_FIELD_STRING : WEIR_FIELD_OTHER;
+    } else if (H5Iget_type(id) == H5I_DATASET) {
+        hid_t type = H5Dget_type(id);
+        H5T_class_t class = H5Tget_class(type);
+        if (class == H5T_FLOAT)
+            found = WEIR_FIELD_FLOAT;
+        else if (class == H5T_INTEGER)
+            found = H5Tget_size(type) == 1 ? WEIR_FIELD_BOOL : WEIR_FIELD_INT;
+        H5Tclose(type);
+    }
+    H5Oclose(id);
+    return found;
 }
 
 static weir_status open_column(weir_field_table *t, const char *link, const weir_tile_writer *w, weir_err *err)
 {
-    weir_field_type type = WEIR_FIELD_STRING;
-    hid_t o = H5Oopen(t->group, link, H5P_DEFAULT);
-    if (o < 0)
-        return weir_h5_fail(err, "cannot open a field of /docs");
-    if (H5Iget_type(o) == H5I_DATASET)
-        type = stored_type(o);
-    H5Oclose(o);
+    weir_field_type type = weir_field_stored_type(t->group, link);
+    if (type == WEIR_FIELD_OTHER)
+        return weir_fail(err, WEIR_E_FORMAT, "docs/fields/%.200s is no field of a dump: the file is damaged", link);
     char *name = weir_strndup(link, strlen(link));
     if (!name)
         return weir_nomem(err, "document fields");
-    size_t n = field_name(name);
+    size_t n = weir_field_name(name);
     weir_status st = new_column(t, (weir_str){name, n}, type, err);
     weir_free(name);
     WEIR_TRY(st);

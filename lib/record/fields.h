@@ -26,6 +26,15 @@ typedef struct weir_field_table {
     int64_t dropped;   /* fields that were new or of another type */
 } weir_field_table;
 
+/* What stands where a document lacks a field, also the fill value of its dataset: NaN among floats, an empty string. */
+#define WEIR_FIELD_NO_INT INT64_MIN
+enum { WEIR_FIELD_NO_BOOL = 255 };
+/* A field's link is its name, with %2F for '/', %25 for '%', %2E for the name "." and % for the empty one. Turns a link
+ * into the name, in place; returns its bytes. */
+size_t weir_field_name(char *link);
+/* The type of what is stored at loc/link; OTHER: it is no field. */
+weir_field_type weir_field_stored_type(hid_t loc, const char *link);
+
 WEIR_CHECKED weir_status weir_fields_create(weir_field_table *t, hid_t docs, weir_err *err);
 /* Opens what is there. typed: a document has come before. */
 WEIR_CHECKED weir_status weir_fields_open(weir_field_table *t, hid_t docs, bool typed, const weir_tile_writer *w,

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
-#include "schema.h"
 
 enum { WEIR_ATTR_MAX = 1 << 20 }; /* bytes of an attribute that we are willing to read */
 
@@ -80,19 +80,34 @@ static hid_t without_times(hid_t class)
 }
 
 /* Closing is a call too and would clear the reason of a failure. */
-static void close_list(hid_t p)
+static void keep_reason(hid_t id, herr_t (*close)(hid_t))
 {
     hid_t reason = H5Eget_current_stack();
-    H5Pclose(p);
+    close(id);
     H5Eset_current_stack(reason);
 }
 
+static bool was_locked(void)
+{
+    char reason[sizeof((weir_err *)0)->msg] = "";
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, reason);
+    return strstr(reason, "unable to lock file") != NULL;
+}
+
+enum { LOCK_TRIES = 200 }; /* a millisecond apart */
+
+/* A follower that looks at a new file before anything is in it holds its lock for a moment. */
 hid_t weir_h5_create_file(const char *path)
 {
+    const struct timespec moment = {.tv_nsec = 1000000};
     hid_t fapl = weir_h5_access(), fcpl = without_times(H5P_FILE_CREATE);
     hid_t f = fapl < 0 || fcpl < 0 ? -1 : H5Fcreate(path, H5F_ACC_TRUNC, fcpl, fapl);
-    close_list(fcpl);
-    close_list(fapl);
+    for (int i = 0; f < 0 && i < LOCK_TRIES && was_locked(); i++) {
+        nanosleep(&moment, NULL);
+        f = H5Fcreate(path, H5F_ACC_TRUNC, fcpl, fapl);
+    }
+    keep_reason(fcpl, H5Pclose);
+    keep_reason(fapl, H5Pclose);
     return f;
 }
 
@@ -102,7 +117,7 @@ hid_t weir_h5_open_file(const char *path, bool locked, bool apart)
     bool good = fapl >= 0 && (locked || H5Pset_file_locking(fapl, false, true) >= 0) &&
                 (!apart || H5Pset_fapl_stdio(fapl) >= 0); /* files of different drivers are different files to HDF5 */
     hid_t f = good ? H5Fopen(path, H5F_ACC_RDWR, fapl) : -1;
-    close_list(fapl);
+    keep_reason(fapl, H5Pclose);
     return f;
 }
 
@@ -111,7 +126,7 @@ hid_t weir_h5_create_group(hid_t loc, const char *name, bool in_order)
     hid_t p = without_times(H5P_GROUP_CREATE), g = -1;
     if (p >= 0 && (!in_order || H5Pset_link_creation_order(p, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0))
         g = H5Gcreate2(loc, name, H5P_DEFAULT, p, H5P_DEFAULT);
-    close_list(p);
+    keep_reason(p, H5Pclose);
     return g;
 }
 
@@ -119,8 +134,63 @@ hid_t weir_h5_create_dataset(hid_t loc, const char *name, hid_t type, hid_t spac
 {
     hid_t p = without_times(H5P_DATASET_CREATE);
     hid_t d = p < 0 ? -1 : H5Dcreate2(loc, name, type, space, H5P_DEFAULT, p, H5P_DEFAULT);
-    close_list(p);
+    keep_reason(p, H5Pclose);
     return d;
+}
+
+hid_t weir_h5_put_column(hid_t loc, const char *name, hid_t type, int64_t n, const void *values)
+{
+    hsize_t dim = (hsize_t)n;
+    hid_t space = H5Screate_simple(1, &dim, NULL);
+    hid_t d = space < 0 ? -1 : weir_h5_create_dataset(loc, name, type, space);
+    if (d >= 0 && H5Dwrite(d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) {
+        keep_reason(space, H5Sclose);
+        keep_reason(d, H5Dclose);
+        return -1;
+    }
+    keep_reason(space, H5Sclose);
+    return d;
+}
+
+enum { CHUNK_ENTRY = 8 }; /* bytes that a chunk takes in the index at least: its address */
+
+weir_status weir_h5_check_cut(hid_t dataset, int64_t rows, weir_err *err)
+{
+    hsize_t dim[H5S_MAX_RANK] = {0}, chunk[H5S_MAX_RANK] = {1}, bytes = 0;
+    char name[200] = "";
+    hid_t space = H5Dget_space(dataset), plist = H5Dget_create_plist(dataset), file = H5Iget_file_id(dataset);
+    H5Sget_simple_extent_dims(space, dim, NULL);
+    H5Pget_chunk(plist, H5S_MAX_RANK, chunk);
+    bool known = H5Fget_filesize(file, &bytes) >= 0;
+    H5Fclose(file);
+    H5Pclose(plist);
+    H5Sclose(space);
+    if (!known)
+        return weir_h5_fail(err, "the size of its file cannot be read");
+    if (dim[0] <= (hsize_t)rows || (dim[0] - (hsize_t)rows) / chunk[0] <= bytes / CHUNK_ENTRY)
+        return WEIR_OK;
+    H5Iget_name(dataset, name, sizeof name);
+    return weir_fail(err, WEIR_E_FORMAT,
+                     "is damaged: %s has %" PRIu64 " rows, more than a file of %" PRIu64 " bytes can hold", name,
+                     (uint64_t)dim[0], (uint64_t)bytes);
+}
+
+int weir_h5_descriptor(hid_t file)
+{
+    void *handle = NULL;
+    if (file < 0 || H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) < 0 || !handle)
+        return -1;
+    return *(int *)handle;
+}
+
+H5_index_t weir_h5_link_order(hid_t group)
+{
+    unsigned order = 0;
+    hid_t plist = H5Gget_create_plist(group);
+    if (plist < 0 || H5Pget_link_creation_order(plist, &order) < 0)
+        order = 0;
+    H5Pclose(plist);
+    return order & H5P_CRT_ORDER_INDEXED ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
 }
 
 /* Creates (or opens, if it is there) attribute `name`. */
@@ -265,32 +335,51 @@ bool weir_h5_get_int(hid_t loc, const char *name, int64_t *v)
     return good;
 }
 
-bool weir_h5_has_ints(hid_t loc, const char *name, const int64_t *v, int64_t n)
+weir_status weir_h5_get_ints(hid_t loc, const char *name, int64_t n, int64_t **out, bool *fits, weir_err *err)
 {
-    if (H5Aexists(loc, name) <= 0)
-        return n == 0;
+    *out = NULL;
+    *fits = true;
+    if (H5Aexists(loc, name) <= 0) {
+        H5Eclear2(H5E_DEFAULT);
+        return WEIR_OK;
+    }
     hid_t a = H5Aopen(loc, name, H5P_DEFAULT), type = H5Aget_type(a), space = H5Aget_space(a);
-    bool same = n > 0 && H5Tget_class(type) == H5T_INTEGER && H5Sget_simple_extent_npoints(space) == n;
-    int64_t *there = same ? weir_calloc((size_t)n, sizeof *there) : NULL;
-    same = there && H5Aread(a, H5T_NATIVE_INT64, there) >= 0 && !memcmp(there, v, (size_t)n * sizeof *v);
-    weir_free(there);
+    weir_status st = WEIR_OK;
+    *fits = n > 0 && H5Tget_class(type) == H5T_INTEGER && H5Sget_simple_extent_npoints(space) == n;
+    if (*fits && !(*out = weir_calloc((size_t)n, sizeof **out)))
+        st = weir_nomem(err, "an attribute");
+    if (*out && H5Aread(a, H5T_NATIVE_INT64, *out) < 0) {
+        weir_free(*out);
+        *out = NULL;
+        *fits = false;
+    }
     H5Tclose(type);
     H5Sclose(space);
     H5Aclose(a);
-    return same;
+    H5Eclear2(H5E_DEFAULT);
+    return st;
 }
 
-weir_status weir_h5_is_ours(const char *path, bool *ours, weir_err *err)
+weir_status weir_h5_has_ints(hid_t loc, const char *name, const int64_t *v, int64_t n, bool *same, weir_err *err)
+{
+    int64_t *there;
+    WEIR_TRY(weir_h5_get_ints(loc, name, n, &there, same, err));
+    *same = *same && (n == 0 || (there && !memcmp(there, v, (size_t)n * sizeof *v)));
+    weir_free(there);
+    return WEIR_OK;
+}
+
+weir_status weir_h5_is_ours(const char *path, const char *format, bool *ours, weir_err *err)
 {
     weir_status st = WEIR_OK;
     *ours = false;
     hid_t fapl = weir_h5_access();
     hid_t f = H5Fis_hdf5(path) > 0 ? H5Fopen(path, H5F_ACC_RDONLY, fapl) : -1;
     if (f >= 0) {
-        char *format;
-        st = weir_h5_get_text(f, "format", &format, err);
-        *ours = !st && format && !strncmp(format, WEIR_FORMAT_PREFIX, strlen(WEIR_FORMAT_PREFIX));
-        weir_free(format);
+        char *its;
+        st = weir_h5_get_text(f, "format", &its, err);
+        *ours = !st && its && !strcmp(its, format);
+        weir_free(its);
         H5Fclose(f);
     }
     H5Pclose(fapl);

@@ -32,6 +32,15 @@ hid_t weir_h5_create_file(const char *path);
 hid_t weir_h5_open_file(const char *path, bool locked, bool apart);
 hid_t weir_h5_create_group(hid_t loc, const char *name, bool in_order);
 hid_t weir_h5_create_dataset(hid_t loc, const char *name, hid_t type, hid_t space);
+/* Such a dataset [n], with these values; open, to be closed. */
+hid_t weir_h5_put_column(hid_t loc, const char *name, hid_t type, int64_t n, const void *values);
+/* To be asked before a chunked dataset is cut to `rows`: fails where it says that it has more rows than its file can
+ * hold. HDF5 would look for every chunk that they could have, for ever. */
+WEIR_CHECKED weir_status weir_h5_check_cut(hid_t dataset, int64_t rows, weir_err *err);
+/* HDF5's own descriptor of a file that it has open with its plain driver; -1: none. */
+int weir_h5_descriptor(hid_t file);
+/* How to list a group: in the order in which its links were made, where it keeps that, else by name. */
+H5_index_t weir_h5_link_order(hid_t group);
 
 /* Attributes of an object. Strings are variable-length UTF-8, so that h5py gives str. */
 weir_status weir_h5_put_str(hid_t loc, const char *name, const char *text, weir_err *err);
@@ -41,12 +50,17 @@ weir_status weir_h5_put_ints(hid_t loc, const char *name, const int64_t *v, int6
 /* An attribute as text: strings as they are, integers and floats formatted, lists joined by ", ". *out = NULL when it
  * is absent or of another kind, else to be freed with weir_free. Fails for want of memory only. */
 WEIR_CHECKED weir_status weir_h5_get_text(hid_t loc, const char *name, char **out, weir_err *err);
+/* A list of integers: *out [n], to be freed with weir_free, NULL where the attribute is absent. *fits = false: it is
+ * there, but is not n integers. Fails for want of memory only. */
+WEIR_CHECKED weir_status weir_h5_get_ints(hid_t loc, const char *name, int64_t n, int64_t **out, bool *fits,
+                                          weir_err *err);
 /* Does the attribute hold exactly these integers? n = 0: is it absent? */
-bool weir_h5_has_ints(hid_t loc, const char *name, const int64_t *v, int64_t n);
+WEIR_CHECKED weir_status weir_h5_has_ints(hid_t loc, const char *name, const int64_t *v, int64_t n, bool *same,
+                                          weir_err *err);
 /* A scalar integer attribute; false when it is absent or no integer. */
 bool weir_h5_get_int(hid_t loc, const char *name, int64_t *v);
 
-/* Is PATH an HDF5 file whose root attribute `format` begins with "weir-"? Fails for want of memory only. */
-WEIR_CHECKED weir_status weir_h5_is_ours(const char *path, bool *ours, weir_err *err);
+/* Is PATH an HDF5 file whose root attribute `format` is this? Fails for want of memory only. */
+WEIR_CHECKED weir_status weir_h5_is_ours(const char *path, const char *format, bool *ours, weir_err *err);
 
 #endif

@@ -26,11 +26,16 @@ typedef struct header {
     int_attribute number[INTS];
 } header;
 
-static void fill(header *a, const weir_dump *d, const weir_dump_header *h, const weir_dump_options *o)
+void weir_dump_time_utc(char out[32])
 {
     time_t t = time(NULL);
     struct tm tm;
-    strftime(a->now, sizeof a->now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
+    strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
+}
+
+static void fill(header *a, const weir_dump *d, const weir_dump_header *h, const weir_dump_options *o)
+{
+    weir_dump_time_utc(a->now);
     if (o->f16)
         snprintf(a->storage, sizeof a->storage, "float16");
     else if (o->mantissa)
@@ -88,8 +93,8 @@ static weir_status text_differs(const weir_dump *d, const char *name, const char
     size_t from = lead ? at - BEFORE : 0;
     const char *dots = lead ? "..." : "";
     return weir_fail(err, WEIR_E_ARG,
-                     "%s was begun with another %s: %s%.*s, and now it is %s%.*s (--force begins again)", d->part, name,
-                     dots, SHOWN, had + from, dots, SHOWN, now + from);
+                     "%s was begun with another %s: %s%.*s, and now it is %s%.*s (--force begins again)", d->out.part,
+                     name, dots, SHOWN, had + from, dots, SHOWN, now + from);
 }
 
 static weir_status check_text(const weir_dump *d, const text_attribute *a, weir_err *err)
@@ -114,8 +119,8 @@ weir_status weir_dump_check_header(weir_dump *d, const weir_dump_header *h, cons
         if (!a.number[i].decides || (weir_h5_get_int(d->file, a.number[i].name, &had) && had == a.number[i].value))
             continue;
         return weir_fail(err, WEIR_E_ARG,
-                         "%s was begun with %s %" PRId64 ", and now it is %" PRId64 " (--force begins again)", d->part,
-                         a.number[i].name, had, a.number[i].value);
+                         "%s was begun with %s %" PRId64 ", and now it is %" PRId64 " (--force begins again)",
+                         d->out.part, a.number[i].name, had, a.number[i].value);
     }
     return WEIR_OK;
 }

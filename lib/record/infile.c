@@ -13,6 +13,7 @@
 #endif
 
 #include "base/mem.h"
+#include "superblock.h"
 
 /* --- the driver */
 
@@ -152,23 +153,38 @@ static const H5FD_class_t tap_class = {
     .fl_map = H5FD_FLMAP_DICHOTOMY,
 };
 
+/* How often HDF5 reads a piece of a live file whose checksum is wrong: 17 ms in the end, because it doubles its sleep
+ * each time. Its own 100 times would never end where the file is damaged. */
+enum { READ_ATTEMPTS = 24 };
+
 static hid_t open_through_tap(weir_infile *f, unsigned flags)
 {
     const tap_info info = {f};
     hid_t id = -1, driver = H5FDregister(&tap_class), fapl = H5Pcreate(H5P_FILE_ACCESS);
     if (driver >= 0 && fapl >= 0 && H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG) >= 0 &&
-        H5Pset_driver(fapl, driver, &info) >= 0)
+        H5Pset_metadata_read_attempts(fapl, READ_ATTEMPTS) >= 0 && H5Pset_driver(fapl, driver, &info) >= 0)
         id = H5Fopen(f->path, flags, fapl);
     hid_t reason = H5Eget_current_stack(); /* closing is a call too and would clear it */
     H5Pclose(fapl);
-    H5FDunregister(driver); /* the open file has its own hold on it */
+    if (id >= 0)
+        f->driver = driver;
+    else
+        H5FDunregister(driver);
     H5Eset_current_stack(reason);
     return id;
 }
 
-/* --- the superblock, read before HDF5 does: its flags and end decide how the file is opened and what is said */
+/* The driver goes last: HDF5 1.10 frees it before it asks it to close the file, if the file is the last to hold it. */
+static void close_id(weir_infile *f)
+{
+    if (f->id > 0) {
+        H5Fclose(f->id);
+        H5FDunregister(f->driver);
+    }
+    f->id = 0;
+}
 
-enum { SUPER_BYTES = 48, SUPER_WRITTEN = 1, SUPER_SWMR = 4 };
+/* --- the superblock, read before HDF5 does: its flags and end decide how the file is opened and what is said */
 
 typedef struct super {
     bool found;
@@ -179,18 +195,17 @@ typedef struct super {
 /* HDF5 File Format Specification, II.A: at 0, 512, 1024, 2048, ... */
 static super read_super(const weir_infile *f)
 {
-    static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
     super s = {0};
-    uint8_t b[SUPER_BYTES];
-    for (int64_t at = 0; !s.found && at <= f->size - SUPER_BYTES; at = at ? at * 2 : 512) {
-        if (pread_all(f->fd, b, sizeof b, at) || memcmp(b, signature, sizeof signature) != 0)
+    uint8_t b[WEIR_SUPER_BYTES];
+    for (int64_t at = 0; !s.found && at <= f->size - WEIR_SUPER_BYTES; at = at ? at * 2 : 512) {
+        if (pread_all(f->fd, b, sizeof b, at) || memcmp(b, WEIR_HDF5_SIGNATURE, WEIR_SUPER_SIGNATURE) != 0)
             continue;
         s.found = true;
-        s.version = b[8];
-        if (s.version >= 2 && b[9] == 8) { /* 8-byte offsets, as everywhere by now */
+        s.version = b[WEIR_SUPER_VERSION];
+        if (s.version >= 2 && b[WEIR_SUPER_ADDRESS] == 8) { /* 8-byte offsets, as everywhere by now */
             for (int i = 7; i >= 0; i--)
-                s.end = (int64_t)((uint64_t)s.end << 8 | b[28 + i]);
-            s.flags = s.version >= 3 ? b[11] : 0;
+                s.end = (int64_t)((uint64_t)s.end << 8 | b[WEIR_SUPER_END + i]);
+            s.flags = s.version >= 3 ? b[WEIR_SUPER_FLAGS] : 0;
         }
     }
     return s;
@@ -200,7 +215,7 @@ static weir_status say_why(const weir_infile *f, const super *s, weir_err *err)
 {
     if (f->nomem)
         return weir_nomem(err, "a file that is read");
-    if (s->flags & SUPER_WRITTEN)
+    if (s->flags & WEIR_SUPER_WRITTEN)
         return weir_fail(
             err, WEIR_E_FORMAT,
             "the run that writes this file has only begun, or it was killed: then `weir repair %.300s` makes "
@@ -212,7 +227,8 @@ static weir_status say_why(const weir_infile *f, const super *s, weir_err *err)
     return weir_h5_fail(err, "cannot open");
 }
 
-/* Plainly first; a file that says it is being written is then opened as HDF5 wants that. */
+/* A file that says it is being written, or was when its writer was killed, is opened as HDF5 wants that: opened plainly
+ * (which works without locks), HDF5 would hold to the end that the superblock had then. */
 static weir_status open_id(weir_infile *f, weir_err *err)
 {
     struct stat st;
@@ -224,9 +240,9 @@ static weir_status open_id(weir_infile *f, weir_err *err)
     super s = read_super(f);
     if (!s.found)
         return weir_fail(err, WEIR_E_FORMAT, "not an HDF5 file");
-    f->id = open_through_tap(f, H5F_ACC_RDONLY);
-    if (f->id < 0 && !f->nomem && s.flags & SUPER_SWMR)
-        f->id = open_through_tap(f, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ);
+    f->id = s.flags & WEIR_SUPER_SWMR ? open_through_tap(f, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ) : -1;
+    if (f->id < 0 && !f->nomem)
+        f->id = open_through_tap(f, H5F_ACC_RDONLY);
     if (f->id >= 0)
         return WEIR_OK;
     f->id = 0;
@@ -246,16 +262,13 @@ weir_status weir_infile_open(weir_infile *f, const char *path, weir_err *err)
 
 weir_status weir_infile_reopen(weir_infile *f, weir_err *err)
 {
-    if (f->id > 0)
-        H5Fclose(f->id);
-    f->id = 0;
+    close_id(f);
     return open_id(f, err);
 }
 
 void weir_infile_close(weir_infile *f)
 {
-    if (f->id > 0)
-        H5Fclose(f->id);
+    close_id(f);
     if (f->path && f->fd >= 0)
         close(f->fd);
     weir_free(f->path);

@@ -13,6 +13,7 @@ typedef struct weir_infile {
     char *path;
     int fd;
     hid_t id;     /* 0: not open */
+    hid_t driver; /* registered for as long as the file is open */
     bool nomem;   /* the driver could not allocate: HDF5 has no word for that */
     int64_t size; /* bytes, when last asked */
     struct weir_tap *tap;

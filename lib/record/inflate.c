@@ -87,10 +87,3 @@ void weir_inflate_some(weir_inflater *z, weir_zlib *stream, int n)
         if (!stream[i].good)
             stream[i].good = inflate_any(z, stream[i].src, stream[i].n, stream[i].out, stream[i].out_n);
 }
-
-bool weir_inflate(weir_inflater *z, const uint8_t *src, size_t n, uint8_t *out, size_t out_n)
-{
-    weir_zlib one = {.src = src, .n = n, .out = out, .out_n = out_n};
-    weir_inflate_some(z, &one, 1);
-    return one.good;
-}

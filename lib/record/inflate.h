@@ -23,7 +23,5 @@ typedef struct weir_zlib {
 /* n streams, 1 or 2; two at once are faster than one after the other. WEIR_INFLATE_SLACK bytes behind src may be read,
  * and behind out written, without meaning. */
 void weir_inflate_some(weir_inflater *z, weir_zlib *stream, int n);
-/* One; is it good? */
-bool weir_inflate(weir_inflater *z, const uint8_t *src, size_t n, uint8_t *out, size_t out_n);
 
 #endif

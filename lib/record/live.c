@@ -15,22 +15,13 @@
 #include "base/log.h"
 #include "dump.h"
 
-/* HDF5's file descriptor; -1: none. */
-static int descriptor(hid_t file)
-{
-    void *handle = NULL;
-    if (file < 0 || H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) < 0 || !handle)
-        return -1;
-    return *(int *)handle;
-}
-
 /* HDF5 holds its lock by now, if there are locks: to ask for it once more changes nothing. */
 bool weir_dump_has_locks(const weir_dump *d)
 {
     const char *off = getenv("HDF5_USE_FILE_LOCKING"); /* HDF5's own switch, set where locks do not work */
     if (off && (!strcmp(off, "FALSE") || !strcmp(off, "0")))
         return false;
-    return flock(descriptor(d->file), LOCK_EX | LOCK_NB) == 0;
+    return flock(weir_h5_descriptor(d->file), LOCK_EX | LOCK_NB) == 0;
 }
 
 /* Every object exists: from here on datasets only grow. HDF5 gives its lock up for the sake of readers; a shared one
@@ -45,13 +36,13 @@ static weir_status go_live(weir_dump *d, weir_err *err)
             &d->log, WEIR_LOG_WARN,
             "%s: file locks do not work here (a network file system?): it is written without SWMR, so that it cannot "
             "be read before the end, and a kill may lose it",
-            d->part);
+            d->out.part);
         return WEIR_OK;
     }
     if (H5Fstart_swmr_write(d->file) < 0)
-        return weir_h5_fail(err, "cannot begin to write %s in SWMR mode", d->part);
+        return weir_h5_fail(err, "cannot begin to write %s in SWMR mode", d->out.part);
     d->live = true;
-    flock(descriptor(d->file), LOCK_SH | LOCK_NB);
+    flock(weir_h5_descriptor(d->file), LOCK_SH | LOCK_NB);
     return WEIR_OK;
 }
 
@@ -112,13 +103,13 @@ weir_status weir_dump_flush(weir_dump *d, weir_err *err)
  * and what HDF5 might still do goes to nowhere. That also gives up its lock. */
 static void abandon(weir_dump *d)
 {
-    int fd = descriptor(d->file), nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int fd = weir_h5_descriptor(d->file), nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (fd >= 0 && nowhere >= 0)
         dup3(nowhere, fd, O_CLOEXEC);
     if (nowhere >= 0)
         close(nowhere);
     d->writer.behind.fd = -1;
-    d->file = d->activations = d->tokens = -1;
+    d->file = d->activations = -1;
     for (int i = 0; i < WEIR_TOK_COLUMNS; i++)
         d->token[i].id = -1;
     d->row.id = -1;
@@ -131,8 +122,7 @@ static void abandon(weir_dump *d)
     d->progress.rows_complete = -1;
 }
 
-static void add_words(weir_err *err, const char *fmt, ...) WEIR_PRINTF(2, 3);
-static void add_words(weir_err *err, const char *fmt, ...)
+void weir_dump_add_words(weir_err *err, const char *fmt, ...)
 {
     if (!err)
         return;
@@ -150,17 +140,22 @@ void weir_dump_salvage(weir_dump *d, weir_err *err)
     bool begun = d->begun || d->resumed;
     abandon(d);
     if (!begun) {
-        weir_dump_drop_part(d);
+        weir_partfile_drop(&d->out);
         return;
     }
-    weir_status st = weir_dump_repair_file(d->part, true, &r, &why);
+    weir_status st = weir_dump_repair_file(d->out.part, true, &r, &why);
     d->part_saved = d->resumed || (st ? d->flushed > 0 : r.most > 0);
     if (st && d->part_saved)
-        add_words(err, "; what was written is in %s, which could not be closed (%s): make room, then `weir repair` it",
-                  d->part, why.msg);
+        weir_dump_add_words(
+            err, "; what was written is in %s, which could not be closed (%s): make room, then `weir repair` it",
+            d->out.part, why.msg);
+    else if (d->part_saved && r.most == r.rows)
+        weir_dump_add_words(err, "; the first %lld rows are safe in %s: make room, then go on with --resume",
+                            (long long)r.rows, d->out.part);
     else if (d->part_saved)
-        add_words(err, "; the first %lld rows are safe in %s: make room, then go on with --resume", (long long)r.rows,
-                  d->part);
+        weir_dump_add_words(
+            err, "; the first %lld rows, and of some hooks %lld, are safe in %s: make room, then go on with --resume",
+            (long long)r.rows, (long long)r.most, d->out.part);
     else
-        weir_dump_drop_part(d);
+        weir_partfile_drop(&d->out);
 }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/strmap.h"
@@ -291,9 +290,7 @@ static weir_status put_header(const weir_merge *m, weir_err *err)
 {
     char now[32];
     weir_buf parts = {0};
-    time_t t = time(NULL);
-    struct tm tm;
-    strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
+    weir_dump_time_utc(now);
     WEIR_TRY(copy_header(m, err));
     WEIR_TRY(weir_h5_put_int(m->file, "complete", 0, err));
     WEIR_TRY(weir_h5_put_str(m->file, "time_utc", now, err));
@@ -306,7 +303,7 @@ static weir_status put_header(const weir_merge *m, weir_err *err)
 }
 
 /* Everything into OUT.part, which is closed afterwards, whatever happened. */
-static weir_status fill(weir_merge *m, const weir_dump *target, weir_err *err)
+static weir_status fill(weir_merge *m, const weir_partfile *target, weir_err *err)
 {
     m->file = weir_h5_create_file(target->part);
     if (m->file < 0)
@@ -323,7 +320,7 @@ static weir_status fill(weir_merge *m, const weir_dump *target, weir_err *err)
     return st;
 }
 
-static weir_status check_out(const weir_merge *m, weir_err *err)
+static weir_status check_out(const weir_merge *m, const weir_partfile *f, weir_err *err)
 {
     struct stat out, st;
     if (lstat(m->out, &out))
@@ -333,36 +330,27 @@ static weir_status check_out(const weir_merge *m, weir_err *err)
             return weir_fail(err, WEIR_E_ARG, "is one of the files to join: name the result first, then the files");
     if (!m->o->force)
         return weir_fail(err, WEIR_E_ARG, "exists: use --force to replace it, or choose another name");
-    return weir_dump_check_target(m->out, err);
+    return weir_partfile_check_target(f, err);
 }
 
-static weir_status write_out(weir_merge *m, weir_err *err)
+static weir_status write_out(weir_merge *m, weir_partfile *f, weir_err *err)
 {
-    weir_buf part = {0};
-    weir_dump target = {0}; /* whose NAME.part is taken, published and dropped like a dump's */
-    WEIR_TRY(check_out(m, err));
-    if (!(target.path = weir_strndup(m->out, strlen(m->out))) || weir_buf_printf(&part, "%s.part", m->out)) {
-        weir_free(target.path);
-        return weir_nomem(err, "a file's name");
-    }
-    target.part = part.p;
-    weir_status st = weir_dump_take_part(&target, m->o->force, err);
-    if (!st)
-        st = fill(m, &target, err);
-    if (!st)
-        st = weir_dump_publish_part(&target, err);
-    if (st)
-        weir_dump_drop_part(&target);
-    weir_free(target.path);
-    weir_buf_free(&part);
-    return st;
+    WEIR_TRY(weir_partfile_init(f, m->out, WEIR_DUMP_FORMAT, err));
+    WEIR_TRY(check_out(m, f, err));
+    WEIR_TRY(weir_partfile_take(f, m->o->force, " (an unfinished merge): --force begins again", err));
+    WEIR_TRY(fill(m, f, err));
+    return weir_partfile_publish(f, err);
 }
 
 static weir_status merge(weir_merge *m, weir_err *err)
 {
+    weir_partfile f = {0};
     WEIR_TRY(look_at_all(m, err));
     WEIR_TRY(order_parts(m, err));
-    weir_status st = write_out(m, err);
+    weir_status st = write_out(m, &f, err);
+    if (st)
+        weir_partfile_drop(&f);
+    weir_partfile_free(&f);
     if (st && st != WEIR_STOP)
         weir_err_where(err, m->out, NULL, -1);
     return st;

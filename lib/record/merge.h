@@ -2,7 +2,8 @@
  *
  * merge.c orders the files, checks that they belong together and makes the result's file; what is in it and how it is
  * joined is one entry of a table for each `format` of ours (weir_merge_kind). merge_facts.c says what of two files must
- * be equal, merge_dump.c is the entry for dumps, with merge_columns.c, merge_names.c and merge_virtual.c.
+ * be equal, merge_dump.c is the entry for dumps, with merge_objects.c, merge_rows.c, merge_names.c and
+ * merge_virtual.c.
  */
 #ifndef WEIR_MERGE_H
 #define WEIR_MERGE_H

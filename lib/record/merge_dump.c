@@ -1,7 +1,6 @@
 /* record/merge_dump.c: see merge_dump.h: what a dump holds, and the order of the work. */
 #include "merge_dump.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "schema.h"

@@ -47,8 +47,6 @@ typedef struct weir_join {
     uint8_t *band;        /* rows that were read */
 } weir_join;
 
-bool weir_column_is_copied(const weir_column *c); /* its rows are written; not virtual */
-
 /* merge_objects.c: all groups and datasets, empty, with their attributes and dimension scales. */
 WEIR_CHECKED weir_status weir_join_objects(weir_join *j, weir_err *err);
 /* merge_rows.c: what they hold. Columns are copied in passes: as many at a time as their bands of rows fit into

@@ -233,13 +233,7 @@ static herr_t on_link(hid_t group, const char *name, const H5L_info_t *info, voi
 /* Hook points in the order in which they were declared, everything else by name. */
 static weir_status walk_group(walk *w, hid_t group)
 {
-    unsigned order = 0;
-    hid_t plist = H5Gget_create_plist(group);
-    if (plist < 0 || H5Pget_link_creation_order(plist, &order) < 0)
-        order = 0;
-    H5Pclose(plist);
-    H5_index_t index = order & H5P_CRT_ORDER_INDEXED ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
-    herr_t e = H5Literate(group, index, H5_ITER_INC, NULL, on_link, w);
+    herr_t e = H5Literate(group, weir_h5_link_order(group), H5_ITER_INC, NULL, on_link, w);
     return w->st || e >= 0 ? w->st : weir_h5_fail(w->err, "cannot list group %s", w->path);
 }
 

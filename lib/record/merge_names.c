@@ -4,9 +4,6 @@
  * before it ended with, or with a new one; a name may stand there twice (a file that was read twice). Dumps that are no
  * shards share the sources that have the same name.
  */
-#include <inttypes.h>
-#include <string.h>
-
 #include "base/strmap.h"
 #include "docs.h"
 #include "fetch.h"

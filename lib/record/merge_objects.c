@@ -1,5 +1,4 @@
 /* record/merge_objects.c: see merge_dump.h. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "merge_dump.h"

@@ -1,13 +1,13 @@
 /* record/merge_rows.c: see merge_dump.h. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "merge_dump.h"
 #include "round.h"
 
 enum { PASS_BYTES = 256 << 20 }; /* of a pass, where the caller does not say */
 
-bool weir_column_is_copied(const weir_column *c)
+/* Its rows are written; not virtual. */
+static bool is_copied(const weir_column *c)
 {
     return c->kind < WEIR_COLUMN_GROUP && c->out.id > 0;
 }
@@ -135,7 +135,7 @@ static weir_status append_columns(weir_join *j, weir_infile *f, int from, int to
     for (int i = from; i < to; i++) {
         weir_column *c = &j->column[i];
         weir_dset d = {0};
-        if (!weir_column_is_copied(c) || (c->kind == WEIR_COLUMN_FIRST && k > 0))
+        if (!is_copied(c) || (c->kind == WEIR_COLUMN_FIRST && k > 0))
             continue;
         weir_status st = weir_dset_open(&d, f, f->id, c->path, c->elem, err);
         if (!st)
@@ -162,7 +162,7 @@ static weir_status run_pass(weir_join *j, int from, int to, weir_err *err)
             return st;
     }
     for (int i = from; i < to; i++)
-        if (weir_column_is_copied(&j->column[i])) {
+        if (is_copied(&j->column[i])) {
             WEIR_TRY(weir_tiled_flush(&j->column[i].out, &j->writer, err));
             weir_tiled_close(&j->column[i].out);
         }
@@ -174,7 +174,7 @@ weir_status weir_join_rows(weir_join *j, weir_err *err)
     const size_t room = j->m->o->memory > 0 ? (size_t)j->m->o->memory : PASS_BYTES;
     size_t widest = 0;
     for (int i = 0; i < j->n; i++)
-        if (weir_column_is_copied(&j->column[i])) {
+        if (is_copied(&j->column[i])) {
             widest = band_bytes(&j->column[i]) > widest ? band_bytes(&j->column[i]) : widest;
             j->m->total +=
                 j->column[i].length == WEIR_PER_ROW ? (double)j->m->rows * (double)j->column[i].out.row_bytes : 0;
@@ -184,7 +184,7 @@ weir_status weir_join_rows(weir_join *j, weir_err *err)
     for (int from = 0, to; from < j->n; from = to) {
         size_t bytes = 0;
         for (to = from; to < j->n; to++) {
-            size_t more = weir_column_is_copied(&j->column[to]) ? band_bytes(&j->column[to]) : 0;
+            size_t more = is_copied(&j->column[to]) ? band_bytes(&j->column[to]) : 0;
             if (to > from && bytes + more > room)
                 break;
             bytes += more;

@@ -14,10 +14,11 @@ void weir_dump_options_init(weir_dump_options *o)
 
 static weir_status create_file(weir_dump *d, bool force, weir_err *err)
 {
-    WEIR_TRY(weir_dump_take_part(d, force, err));
-    d->file = weir_h5_create_file(d->part);
+    static const char advice[] = " (an unfinished dump): --resume goes on with it, --force begins again";
+    WEIR_TRY(weir_partfile_take(&d->out, force, advice, err));
+    d->file = weir_h5_create_file(d->out.part);
     if (d->file < 0)
-        return weir_h5_fail(err, "cannot create %s", d->part);
+        return weir_h5_fail(err, "cannot create %s", d->out.part);
     weir_behind_init(&d->writer.behind, d->file);
     return WEIR_OK;
 }
@@ -35,41 +36,36 @@ static weir_status put_vocab(weir_dump *d, const weir_dump_header *h, weir_err *
     return st;
 }
 
-static weir_status make_column(weir_dump *d, weir_tiled *t, hid_t loc, const char *name, const weir_tiled_spec *spec,
+static weir_status make_column(weir_dump *d, weir_tiled *t, const char *path, const weir_tiled_spec *spec,
                                weir_err *err)
 {
-    return d->resumed ? weir_tiled_open(t, loc, name, spec, &d->writer, err)
-                      : weir_tiled_create(t, loc, name, spec, &d->writer, err);
+    return d->resumed ? weir_tiled_open(t, d->file, path, spec, &d->writer, err)
+                      : weir_tiled_create(t, d->file, path, spec, &d->writer, err);
+}
+
+static weir_status create_tokens(weir_dump *d, weir_err *err)
+{
+    hid_t g = weir_h5_create_group(d->file, "tokens", false);
+    if (g < 0)
+        return weir_h5_fail(err, "cannot create group tokens");
+    H5Gclose(g);
+    return WEIR_OK;
 }
 
 weir_status weir_dump_open_tokens(weir_dump *d, weir_err *err)
 {
-    static const struct {
-        const char *name;
-        weir_elem elem;
-    } columns[WEIR_TOK_COLUMNS] = {
-        [WEIR_TOK_ID] = {"id", WEIR_ELEM_I32},
-        [WEIR_TOK_DOC] = {"doc", WEIR_ELEM_I64},
-        [WEIR_TOK_POS] = {"pos", WEIR_ELEM_I64},
-        [WEIR_TOK_CTX_POS] = {"ctx_pos", WEIR_ELEM_I64},
-        [WEIR_TOK_BYTE_OFF] = {"byte_off", WEIR_ELEM_I64},
-        [WEIR_TOK_BYTE_LEN] = {"byte_len", WEIR_ELEM_I64},
-        [WEIR_TOK_FLAGS] = {"flags", WEIR_ELEM_U8},
-        [WEIR_TOK_LOGPROB] = {"logprob", WEIR_ELEM_F32},
-    };
     const float nan = NAN;
-    d->tokens = d->resumed ? H5Gopen2(d->file, "tokens", H5P_DEFAULT) : weir_h5_create_group(d->file, "tokens", false);
-    if (d->tokens < 0)
-        return weir_h5_fail(err, "cannot create group tokens");
+    if (!d->resumed)
+        WEIR_TRY(create_tokens(d, err));
     for (int i = 0; i < WEIR_TOK_COLUMNS; i++) {
-        weir_tiled_spec spec = weir_tiled_column(columns[i].elem);
+        weir_tiled_spec spec = weir_tiled_column(weir_token_schema[i].elem);
         if (i == WEIR_TOK_LOGPROB && !d->logprob)
             continue;
         spec.fill = i == WEIR_TOK_LOGPROB ? &nan : NULL;
-        WEIR_TRY(make_column(d, &d->token[i], d->tokens, columns[i].name, &spec, err));
+        WEIR_TRY(make_column(d, &d->token[i], weir_token_schema[i].path, &spec, err));
     }
     weir_tiled_spec row = weir_tiled_column(WEIR_ELEM_I64);
-    return make_column(d, &d->row, d->file, "row", &row, err);
+    return make_column(d, &d->row, "row", &row, err);
 }
 
 /* Hook points keep the order in which they fire, also when a reader lists them. */
@@ -92,7 +88,7 @@ static weir_status create_all(weir_dump *d, const weir_dump_header *h, const wei
 static weir_status open_dump(weir_dump *d, const weir_dump_header *h, const weir_dump_options *o, weir_err *err)
 {
     WEIR_TRY(weir_tile_writer_init(&d->writer, o->compress, o->threads, err));
-    WEIR_TRY(weir_dump_check_target(d->path, err));
+    WEIR_TRY(weir_partfile_check_target(&d->out, err));
     if (o->resume)
         WEIR_TRY(weir_dump_resume(d, h, o, err));
     if (!d->resumed)
@@ -104,20 +100,15 @@ static weir_status open_dump(weir_dump *d, const weir_dump_header *h, const weir
 static weir_status alloc_dump(weir_dump **out, const char *path, weir_err *err)
 {
     weir_dump *d = weir_calloc(1, sizeof *d);
-    size_t n = strlen(path);
     if (!d)
         return weir_nomem(err, "a dump");
-    d->file = d->activations = d->tokens = -1;
-    d->path = weir_strndup(path, n);
-    d->part = weir_calloc(n + sizeof ".part", 1);
-    if (!d->path || !d->part) {
-        weir_free(d->path);
-        weir_free(d->part);
+    d->file = d->activations = -1;
+    weir_status st = weir_partfile_init(&d->out, path, WEIR_DUMP_FORMAT, err);
+    if (st) {
+        weir_partfile_free(&d->out);
         weir_free(d);
-        return weir_nomem(err, "a dump");
+        return st;
     }
-    memcpy(d->part, path, n);
-    memcpy(d->part + n, ".part", sizeof ".part");
     *out = d;
     return WEIR_OK;
 }
@@ -158,7 +149,7 @@ weir_status weir_dump_new(weir_dump **out, const char *path, const weir_dump_hea
         if ((st == WEIR_E_IO || st == WEIR_E_HDF5) && d->file >= 0)
             weir_dump_salvage(d, err);
         if (!d->resumed)
-            weir_dump_drop_part(d);
+            weir_partfile_drop(&d->out);
         weir_dump_free(d);
         d = NULL;
     }
@@ -200,7 +191,7 @@ weir_status weir_dump_add_point(weir_dump *d, const weir_point *p, const int64_t
     WEIR_TRY(weir_dump_enter(d, &q, err));
     weir_status st = make_act(d, a, p, units, n, err);
     if (st) {
-        weir_err_where(err, d->resumed ? d->part : d->path, p->name, -1);
+        weir_err_where(err, d->resumed ? d->out.part : d->out.path, p->name, -1);
         weir_act_close(a);
     } else {
         d->n_acts++;

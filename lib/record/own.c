@@ -65,9 +65,13 @@ static weir_status create(weir_dump *d, weir_own *o, const char *hook, const cha
         if (!strcmp(d->own[i].name, o->name))
             return weir_fail(err, WEIR_E_HOOK, "hook %s declares its dataset %s twice", hook, name);
     hid_t all = open_group(d->file, "hooks", !d->resumed), mine = all < 0 ? -1 : open_group(all, hook, !d->resumed);
-    weir_status st = mine < 0 && d->resumed ? weir_fail(err, WEIR_E_ARG, "it does not hold datasets of hook %s", hook)
-                     : mine < 0             ? weir_h5_fail(err, "cannot create group hooks/%s", hook)
-                                            : make(d, o, mine, name, spec, err);
+    weir_status st = WEIR_OK;
+    if (mine >= 0)
+        st = make(d, o, mine, name, spec, err);
+    else if (d->resumed)
+        st = weir_fail(err, WEIR_E_ARG, "%s was begun without hook %s (--force begins again)", d->out.part, hook);
+    else
+        st = weir_h5_fail(err, "cannot create group hooks/%s", hook);
     if (mine >= 0)
         H5Gclose(mine);
     if (all >= 0)

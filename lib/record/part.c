@@ -1,4 +1,6 @@
-/* record/part.c: whose NAME.part is: taken for one run, published under the final name, removed. */
+/* record/part.c: see part.h. */
+#include "part.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,28 +9,48 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dump.h"
+#include "base/mem.h"
+#include "h5.h"
 
-/* May PATH be replaced in the end? Only if it is free or a file of ours. */
-weir_status weir_dump_check_target(const char *path, weir_err *err)
+weir_status weir_partfile_init(weir_partfile *f, const char *path, const char *format, weir_err *err)
 {
-    struct stat st;
-    bool ours = false;
-    if (lstat(path, &st))
-        return WEIR_OK; /* free; a directory that is missing shows when PATH.part is created */
-    if (!stat(path, &st) && S_ISREG(st.st_mode))
-        WEIR_TRY(weir_h5_is_ours(path, &ours, err));
-    if (!ours)
-        return weir_fail(err, WEIR_E_ARG,
-                         "exists and is not a file of weir's: it is not replaced; choose another name");
+    weir_buf part = {0};
+    f->format = format;
+    f->path = weir_strndup(path, strlen(path));
+    if (!f->path || weir_buf_printf(&part, "%s.part", path)) {
+        weir_buf_free(&part);
+        return weir_nomem(err, "a file's name");
+    }
+    f->part = part.p;
     return WEIR_OK;
 }
 
-/* Is it still the file that this run created? Another run may have been forced over it. */
-static bool is_mine(const weir_dump *d)
+void weir_partfile_free(weir_partfile *f)
+{
+    weir_free(f->path);
+    weir_free(f->part);
+    *f = (weir_partfile){0};
+}
+
+weir_status weir_partfile_check_target(const weir_partfile *f, weir_err *err)
 {
     struct stat st;
-    return d->part_taken && !lstat(d->part, &st) && st.st_dev == d->part_dev && st.st_ino == d->part_ino;
+    bool ours = false;
+    if (lstat(f->path, &st))
+        return WEIR_OK; /* free; a directory that is missing shows when PATH.part is created */
+    if (!stat(f->path, &st) && S_ISREG(st.st_mode))
+        WEIR_TRY(weir_h5_is_ours(f->path, f->format, &ours, err));
+    if (!ours)
+        return weir_fail(
+            err, WEIR_E_ARG,
+            "exists and is not a file of weir's of this kind (%s): it is not replaced; choose another name", f->format);
+    return WEIR_OK;
+}
+
+static bool is_mine(const weir_partfile *f)
+{
+    struct stat st;
+    return f->taken && !lstat(f->part, &st) && st.st_dev == f->dev && st.st_ino == f->ino;
 }
 
 /* Removes what an interrupted run left. HDF5 would write through a link and truncate a file before it asks for its
@@ -52,61 +74,60 @@ static weir_status clear_part(const char *part, weir_err *err)
     return r;
 }
 
-weir_status weir_dump_take_part(weir_dump *d, bool force, weir_err *err)
+weir_status weir_partfile_take(weir_partfile *f, bool force, const char *advice, weir_err *err)
 {
     struct stat st;
     if (force)
-        WEIR_TRY(clear_part(d->part, err));
-    int fd = open(d->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        WEIR_TRY(clear_part(f->part, err));
+    int fd = open(f->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0 && errno == EEXIST)
-        return weir_fail(err, WEIR_E_ARG,
-                         "%s exists (an unfinished dump): --resume goes on with it, --force begins again", d->part);
+        return weir_fail(err, WEIR_E_ARG, "%s exists%s", f->part, advice);
     if (fd < 0 || fstat(fd, &st)) {
         int number = errno;
         if (fd >= 0)
             close(fd);
-        return weir_fail(err, WEIR_E_IO, "cannot create %s: %s", d->part, strerror(number));
+        return weir_fail(err, WEIR_E_IO, "cannot create %s: %s", f->part, strerror(number));
     }
     close(fd);
-    d->part_taken = true;
-    d->part_dev = st.st_dev;
-    d->part_ino = st.st_ino;
+    f->taken = true;
+    f->dev = st.st_dev;
+    f->ino = st.st_ino;
     return WEIR_OK;
 }
 
-weir_status weir_dump_adopt_part(weir_dump *d, bool *there, weir_err *err)
+weir_status weir_partfile_adopt(weir_partfile *f, bool *there, weir_err *err)
 {
     struct stat st;
-    *there = lstat(d->part, &st) == 0;
+    *there = lstat(f->part, &st) == 0;
     if (!*there)
         return WEIR_OK;
     if (!S_ISREG(st.st_mode))
-        return weir_fail(err, WEIR_E_ARG, "%s is not a file: remove it", d->part);
-    d->part_taken = true;
-    d->part_dev = st.st_dev;
-    d->part_ino = st.st_ino;
+        return weir_fail(err, WEIR_E_ARG, "%s is not a file: remove it", f->part);
+    f->taken = true;
+    f->dev = st.st_dev;
+    f->ino = st.st_ino;
     return WEIR_OK;
 }
 
-weir_status weir_dump_check_part(const weir_dump *d, weir_err *err)
+weir_status weir_partfile_check(const weir_partfile *f, weir_err *err)
 {
-    if (is_mine(d))
+    if (is_mine(f))
         return WEIR_OK;
-    return weir_fail(err, WEIR_E_IO, "%s was removed or replaced while it was written: its rows are lost", d->part);
+    return weir_fail(err, WEIR_E_IO, "%s was removed or replaced while it was written: what was in it is lost",
+                     f->part);
 }
 
-weir_status weir_dump_publish_part(weir_dump *d, weir_err *err)
+weir_status weir_partfile_publish(weir_partfile *f, weir_err *err)
 {
-    WEIR_TRY(weir_dump_check_part(d, err));
-    d->part_whole = true;
-    weir_status r = weir_dump_check_target(d->path, err);
-    if (!r && rename(d->part, d->path))
-        r = weir_fail(err, WEIR_E_IO, "cannot rename %s: %s", d->part, strerror(errno));
+    WEIR_TRY(weir_partfile_check(f, err));
+    weir_status r = weir_partfile_check_target(f, err);
+    if (!r && rename(f->part, f->path))
+        r = weir_fail(err, WEIR_E_IO, "cannot rename %s: %s", f->part, strerror(errno));
     return r;
 }
 
-void weir_dump_drop_part(weir_dump *d)
+void weir_partfile_drop(const weir_partfile *f)
 {
-    if (is_mine(d))
-        unlink(d->part);
+    if (is_mine(f))
+        unlink(f->part);
 }

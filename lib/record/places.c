@@ -1,12 +1,11 @@
 /* record/places.c: rows of a dump by document and position. Positions are read in blocks as they are asked for, values
  * in blocks of each hook point: memory is bounded whatever the size of the dump. */
-#include <stdlib.h>
 #include <string.h>
 
-#include <weir/record.h>
 #include <weir/values.h>
 
 #include "base/mem.h"
+#include "reader.h"
 
 enum { BLOCK = 1024, CACHE_BYTES = 64 << 20 };
 
@@ -45,9 +44,11 @@ weir_status weir_places_open(weir_places **out, const char *path, int64_t points
         weir_places_close(p);
         return st;
     }
-    const char *first = weir_dump_attr(p->dump, "shard_first_doc");
-    p->first_doc = first ? strtoll(first, NULL, 10) : 0;
-    p->first_doc = p->first_doc > 0 ? p->first_doc : 0;
+    weir_h5_quiet q;
+    weir_h5_quiet_begin(&q);
+    if (!weir_h5_get_int(p->dump->file.id, "shard_first_doc", &p->first_doc) || p->first_doc < 0)
+        p->first_doc = 0;
+    weir_h5_quiet_end(&q);
     *out = p;
     return WEIR_OK;
 }

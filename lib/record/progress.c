@@ -53,24 +53,11 @@ static hid_t name_type(void)
     return t;
 }
 
-static hid_t column(hid_t loc, const char *name, hid_t type, int n, const void *value)
-{
-    hsize_t dim = (hsize_t)n;
-    hid_t space = H5Screate_simple(1, &dim, NULL);
-    hid_t d = weir_h5_create_dataset(loc, name, type, space);
-    if (d >= 0 && H5Dwrite(d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) < 0) {
-        H5Dclose(d);
-        d = -1;
-    }
-    H5Sclose(space);
-    return d;
-}
-
 weir_status weir_progress_create(weir_progress *p, hid_t file, weir_err *err)
 {
     hid_t g = weir_h5_create_group(file, "progress", false), text = name_type();
-    hid_t names = column(g, "group", text, p->n, p->group);
-    p->rows_complete = column(g, "rows_complete", H5T_NATIVE_INT64, p->n, p->rows);
+    hid_t names = weir_h5_put_column(g, "group", text, p->n, p->group);
+    p->rows_complete = weir_h5_put_column(g, "rows_complete", H5T_NATIVE_INT64, p->n, p->rows);
     weir_status st = names >= 0 && p->rows_complete >= 0 ? WEIR_OK : weir_h5_fail(err, "cannot create group progress");
     H5Dclose(names);
     H5Tclose(text);
@@ -78,13 +65,14 @@ weir_status weir_progress_create(weir_progress *p, hid_t file, weir_err *err)
     return st;
 }
 
-/* Elements of a one-dimensional dataset; -1 if it is none. */
+/* Elements of a one-dimensional dataset that the file itself holds; -1 if it is none. */
 static int64_t length(hid_t dataset)
 {
     hsize_t dim = 0;
-    hid_t space = H5Dget_space(dataset);
-    bool line =
-        space >= 0 && H5Sget_simple_extent_ndims(space) == 1 && H5Sget_simple_extent_dims(space, &dim, NULL) == 1;
+    hid_t space = H5Dget_space(dataset), plist = H5Dget_create_plist(dataset);
+    bool line = H5Sget_simple_extent_ndims(space) == 1 && H5Sget_simple_extent_dims(space, &dim, NULL) == 1 &&
+                H5Pget_layout(plist) != H5D_VIRTUAL && H5Pget_external_count(plist) == 0;
+    H5Pclose(plist);
     H5Sclose(space);
     return line ? (int64_t)dim : -1;
 }

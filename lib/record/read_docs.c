@@ -9,22 +9,13 @@ enum { FIELDS_MAX = 1 << 16 };
 
 /* --- documents */
 
-static const struct {
-    const char *name;
-    weir_elem as;
-} doc_column[WEIR_DOC_COLUMNS] = {
-    [WEIR_DOC_START] = {"docs/start", WEIR_ELEM_I64},       [WEIR_DOC_COUNT] = {"docs/count", WEIR_ELEM_I64},
-    [WEIR_DOC_BYTE_OFF] = {"docs/byte_off", WEIR_ELEM_I64}, [WEIR_DOC_BYTE_LEN] = {"docs/byte_len", WEIR_ELEM_I64},
-    [WEIR_DOC_SOURCE] = {"docs/source", WEIR_ELEM_I32},
-};
-
 static weir_status read_doc(weir_dump_reader *r, int64_t doc, weir_dump_doc_rows *out, weir_err *err)
 {
     int64_t v[WEIR_DOC_SOURCE], end;
     int32_t source;
     for (int k = 0; k < WEIR_DOC_SOURCE; k++)
-        WEIR_TRY(weir_read_column(r, &r->doc[k], doc_column[k].name, doc_column[k].as, doc, 1, &v[k], err));
-    WEIR_TRY(weir_read_column(r, &r->doc[WEIR_DOC_SOURCE], doc_column[WEIR_DOC_SOURCE].name, WEIR_ELEM_I32, doc, 1,
+        WEIR_TRY(weir_read_column(r, &r->doc[k], weir_doc_schema[k].path, WEIR_ELEM_I64, doc, 1, &v[k], err));
+    WEIR_TRY(weir_read_column(r, &r->doc[WEIR_DOC_SOURCE], weir_doc_schema[WEIR_DOC_SOURCE].path, WEIR_ELEM_I32, doc, 1,
                               &source, err));
     const bool good = weir_add64(v[WEIR_DOC_START], v[WEIR_DOC_COUNT], &end);
     if (!good || (r->complete && end > r->rows))
@@ -38,47 +29,6 @@ static weir_status read_doc(weir_dump_reader *r, int64_t doc, weir_dump_doc_rows
 
 /* --- fields */
 
-/* A link's name as the name of a field: %2F is '/', %25 is '%', % alone the empty name (lib/record/README.md). */
-static char *field_name(const char *link)
-{
-    char *name = weir_strndup(link, strlen(link));
-    size_t n = 0;
-    if (!name || !strcmp(link, "%")) {
-        if (name)
-            name[0] = '\0';
-        return name;
-    }
-    for (const char *p = link; *p; p++) {
-        bool escape = !strncmp(p, "%2F", 3) || !strncmp(p, "%25", 3) || !strncmp(p, "%2E", 3);
-        name[n++] = !escape ? *p : p[2] == 'F' ? '/' : p[2] == '5' ? '%' : '.';
-        p += escape ? 2 : 0;
-    }
-    name[n] = '\0';
-    return name;
-}
-
-/* Type of the field that is stored below loc/link; OTHER: none that we know. */
-static weir_field_type field_type(hid_t loc, const char *link)
-{
-    weir_field_type found = WEIR_FIELD_OTHER;
-    hid_t id = H5Oopen(loc, link, H5P_DEFAULT);
-    if (id < 0)
-        return found;
-    if (H5Iget_type(id) == H5I_GROUP) {
-        found = H5Lexists(id, "bytes", H5P_DEFAULT) > 0 ? WEIR_FIELD_STRING : WEIR_FIELD_OTHER;
-    } else if (H5Iget_type(id) == H5I_DATASET) {
-        hid_t type = H5Dget_type(id);
-        H5T_class_t class = H5Tget_class(type);
-        if (class == H5T_FLOAT)
-            found = WEIR_FIELD_FLOAT;
-        else if (class == H5T_INTEGER)
-            found = H5Tget_size(type) == 1 ? WEIR_FIELD_BOOL : WEIR_FIELD_INT;
-        H5Tclose(type);
-    }
-    H5Oclose(id);
-    return found;
-}
-
 typedef struct field_listing {
     weir_dump_reader *r;
     weir_err *err;
@@ -87,7 +37,7 @@ typedef struct field_listing {
 
 static weir_status add_field(weir_dump_reader *r, hid_t group, const char *link, weir_err *err)
 {
-    weir_field_type type = field_type(group, link);
+    weir_field_type type = weir_field_stored_type(group, link);
     if (type == WEIR_FIELD_OTHER) /* what later versions may add */
         return WEIR_OK;
     if (r->n_fields >= FIELDS_MAX)
@@ -99,12 +49,14 @@ static weir_status add_field(weir_dump_reader *r, hid_t group, const char *link,
     weir_read_field *f = &grown[r->n_fields];
     memset(f, 0, sizeof *f);
     weir_buf path = {0};
-    f->pub = (weir_dump_field){field_name(link), type};
-    if (!f->pub.name || weir_buf_printf(&path, "docs/fields/%s", link)) {
-        weir_free((char *)f->pub.name);
+    char *name = weir_strndup(link, strlen(link));
+    if (!name || weir_buf_printf(&path, "docs/fields/%s", link)) {
+        weir_free(name);
         weir_buf_free(&path);
         return weir_nomem(err, "document fields");
     }
+    weir_field_name(name);
+    f->pub = (weir_dump_field){name, type};
     f->path = path.p;
     r->n_fields++;
     return WEIR_OK;
@@ -142,7 +94,7 @@ static weir_status read_field(weir_dump_reader *r, weir_read_field *f, int64_t d
     switch (f->pub.type) {
     case WEIR_FIELD_INT:
         WEIR_TRY(weir_read_column(r, &f->value, f->path, WEIR_ELEM_I64, doc, 1, &out->i, err));
-        *there = out->i != INT64_MIN;
+        *there = out->i != WEIR_FIELD_NO_INT;
         break;
     case WEIR_FIELD_FLOAT:
         WEIR_TRY(weir_read_column(r, &f->value, f->path, WEIR_ELEM_F64, doc, 1, &out->f, err));
@@ -150,7 +102,7 @@ static weir_status read_field(weir_dump_reader *r, weir_read_field *f, int64_t d
         break;
     case WEIR_FIELD_BOOL:
         WEIR_TRY(weir_read_column(r, &f->value, f->path, WEIR_ELEM_U8, doc, 1, &truth, err));
-        *there = truth != 255;
+        *there = truth != WEIR_FIELD_NO_BOOL;
         out->i = truth == 1;
         break;
     default:

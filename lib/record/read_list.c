@@ -7,62 +7,11 @@ enum { MAX_HOOKS = 1 << 20 };
 
 /* --- /progress: how far an unfinished file goes */
 
-static weir_status wrong_progress(weir_err *err)
-{
-    return weir_fail(err, WEIR_E_FORMAT, "group progress is not that of a dump");
-}
-
-/* Names are of fixed length and there are few; a file with others has been tampered with. */
-static weir_status read_stages(weir_dump_reader *r, weir_dset *rows, hid_t names, weir_err *err)
-{
-    hid_t type = H5Dget_type(names), space = H5Dget_space(names), text = H5Tcopy(H5T_C_S1);
-    H5Tset_size(text, sizeof *r->stage);
-    bool good = rows->rank == 1 && rows->rows <= MAX_HOOKS && H5Tget_class(type) == H5T_STRING &&
-                H5Tis_variable_str(type) == 0 && H5Sget_simple_extent_npoints(space) == rows->rows;
-    weir_status st = good ? WEIR_OK : wrong_progress(err);
-    if (!st) {
-        r->n_stages = rows->rows;
-        r->stage = weir_calloc((size_t)r->n_stages, sizeof *r->stage);
-        r->stage_rows = weir_calloc((size_t)r->n_stages, sizeof *r->stage_rows);
-        if (!r->stage || !r->stage_rows)
-            st = weir_nomem(err, "a dump's progress");
-        else if (r->n_stages > 0 && H5Dread(names, text, H5S_ALL, H5S_ALL, H5P_DEFAULT, r->stage) < 0)
-            st = weir_h5_fail(err, "cannot read group progress");
-        else if (r->n_stages > 0)
-            st = weir_dset_read_plain(rows, 0, r->n_stages, r->stage_rows, err);
-    }
-    H5Tclose(text);
-    H5Sclose(space);
-    H5Tclose(type);
-    return st;
-}
-
-void weir_read_progress_free(weir_dump_reader *r)
-{
-    weir_free(r->stage);
-    weir_free(r->stage_rows);
-    r->stage = NULL;
-    r->stage_rows = NULL;
-    r->n_stages = 0;
-}
-
 weir_status weir_read_progress(weir_dump_reader *r, weir_err *err)
 {
     int64_t complete = 0;
-    weir_dset rows = {0};
-    weir_read_progress_free(r);
     r->complete = weir_h5_get_int(r->file.id, "complete", &complete) && complete;
-    if (r->complete)
-        return WEIR_OK;
-    weir_status st = weir_dset_open(&rows, &r->file, r->file.id, "progress/rows_complete", WEIR_ELEM_I64, err);
-    if (!st) {
-        hid_t names = H5Dopen2(r->file.id, "progress/group", H5P_DEFAULT);
-        st = names < 0 ? wrong_progress(err) : read_stages(r, &rows, names, err);
-        if (names >= 0)
-            H5Dclose(names);
-    }
-    weir_dset_close(&rows);
-    return st;
+    return r->complete ? WEIR_OK : weir_progress_open(&r->progress, r->file.id, err);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -74,10 +23,8 @@ int64_t weir_read_limit(const weir_dump_reader *r, const char *stage, int64_t ro
 {
     if (r->complete)
         return rows;
-    for (int64_t i = 0; i < r->n_stages; i++)
-        if (!strncmp(r->stage[i].name, stage, sizeof r->stage[i].name))
-            return r->stage_rows[i] > 0 ? least(rows, r->stage_rows[i]) : 0;
-    return 0; /* a part that is not named has none */
+    int i = weir_progress_find(&r->progress, stage);
+    return i < 0 ? 0 : least(rows, r->progress.rows[i]); /* a part that is not named has none */
 }
 
 /* --- hooks */
@@ -102,25 +49,13 @@ static weir_status split_heads(weir_dump_hook *h, const weir_dset *d, weir_err *
 
 static weir_status read_units(weir_dump_hook *h, const weir_dset *d, weir_err *err)
 {
-    weir_status st = WEIR_OK;
-    hid_t a = H5Aexists(d->id, "units") > 0 ? H5Aopen(d->id, "units", H5P_DEFAULT) : -1;
-    if (a < 0) {
-        H5Eclear2(H5E_DEFAULT);
-        return WEIR_OK;
-    }
-    hid_t type = H5Aget_type(a), space = H5Aget_space(a);
-    int64_t *units = NULL;
-    if (H5Tget_class(type) != H5T_INTEGER || H5Sget_simple_extent_npoints(space) != h->width)
-        st = weir_fail(err, WEIR_E_FORMAT, "dataset %s has an attribute units that does not fit its width", h->name);
-    else if (!(units = weir_calloc((size_t)h->width, sizeof *units)))
-        st = weir_nomem(err, "a dump's datasets");
-    else if (H5Aread(a, H5T_NATIVE_INT64, units) < 0)
-        st = weir_h5_fail(err, "cannot read attribute units of dataset %s", h->name);
+    bool fits;
+    int64_t *units;
+    WEIR_TRY(weir_h5_get_ints(d->id, "units", h->width, &units, &fits, err));
     h->units = units;
-    H5Tclose(type);
-    H5Sclose(space);
-    H5Aclose(a);
-    return st;
+    return fits ? WEIR_OK
+                : weir_fail(err, WEIR_E_FORMAT, "dataset %s has an attribute units that does not fit its width",
+                            h->name);
 }
 
 static weir_status read_letters(weir_dump_hook *h, const weir_dset *d, weir_err *err)
@@ -136,7 +71,7 @@ static weir_status read_letters(weir_dump_hook *h, const weir_dset *d, weir_err 
 /* Rows of an unfinished file: what its tokens and its own part have, if the dataset has them. */
 static int64_t readable_rows(const weir_dump_reader *r, const weir_dump_hook *h, int64_t rows)
 {
-    char stage[24];
+    char stage[WEIR_PROGRESS_NAME];
     bool embed = !strcmp(h->name, "hook_embed") || !strcmp(h->name, "hook_pos_embed");
     weir_progress_name(stage, embed ? WEIR_SITE_EMBED : WEIR_SITE_LNF_OUT, h->layer);
     return weir_read_limit(r, "tokens", weir_read_limit(r, stage, rows));
@@ -206,14 +141,8 @@ weir_status weir_read_open_group(weir_dump_reader *r, weir_err *err)
 weir_status weir_read_hooks(weir_dump_reader *r, weir_err *err)
 {
     listing l = {.r = r, .err = err, .st = WEIR_OK};
-    unsigned order = 0;
     WEIR_TRY(weir_read_open_group(r, err));
-    hid_t plist = H5Gget_create_plist(r->group);
-    if (plist < 0 || H5Pget_link_creation_order(plist, &order) < 0)
-        order = 0;
-    H5Pclose(plist);
-    H5_index_t index = order & H5P_CRT_ORDER_INDEXED ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
-    herr_t e = H5Literate(r->group, index, H5_ITER_INC, NULL, on_link, &l);
+    herr_t e = H5Literate(r->group, weir_h5_link_order(r->group), H5_ITER_INC, NULL, on_link, &l);
     if (l.st)
         return l.st;
     if (e < 0)

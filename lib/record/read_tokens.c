@@ -62,20 +62,6 @@ static weir_status token_bytes(weir_dump_reader *r, int32_t id, weir_str *out, w
 
 /* --- tokens */
 
-static const struct {
-    const char *name;
-    weir_elem as;
-} token_column[WEIR_TOK_COLUMNS] = {
-    [WEIR_TOK_ID] = {"tokens/id", WEIR_ELEM_I32},
-    [WEIR_TOK_DOC] = {"tokens/doc", WEIR_ELEM_I64},
-    [WEIR_TOK_POS] = {"tokens/pos", WEIR_ELEM_I64},
-    [WEIR_TOK_CTX_POS] = {"tokens/ctx_pos", WEIR_ELEM_I64},
-    [WEIR_TOK_BYTE_OFF] = {"tokens/byte_off", WEIR_ELEM_I64},
-    [WEIR_TOK_BYTE_LEN] = {"tokens/byte_len", WEIR_ELEM_I64},
-    [WEIR_TOK_FLAGS] = {"tokens/flags", WEIR_ELEM_U8},
-    [WEIR_TOK_LOGPROB] = {"tokens/logprob", WEIR_ELEM_F32},
-};
-
 static weir_status read_tokens(weir_dump_reader *r, int64_t row, int64_t n, const weir_token_columns *t, weir_err *err)
 {
     void *const out[WEIR_TOK_COLUMNS] = {
@@ -90,7 +76,8 @@ static weir_status read_tokens(weir_dump_reader *r, int64_t row, int64_t n, cons
     };
     for (int k = 0; k < WEIR_TOK_COLUMNS; k++)
         if (out[k])
-            WEIR_TRY(weir_read_column(r, &r->token[k], token_column[k].name, token_column[k].as, row, n, out[k], err));
+            WEIR_TRY(weir_read_column(r, &r->token[k], weir_token_schema[k].path, weir_token_schema[k].elem, row, n,
+                                      out[k], err));
     for (int64_t i = 0; t->logprob && !r->has_logprob && i < n; i++)
         t->logprob[i] = NAN;
     return WEIR_OK;
@@ -134,7 +121,7 @@ static weir_status read_text(weir_dump_reader *r, int64_t row, int64_t n, weir_s
 
 bool weir_read_has_logprob(const weir_dump_reader *r)
 {
-    return H5Lexists(r->file.id, token_column[WEIR_TOK_LOGPROB].name, H5P_DEFAULT) > 0;
+    return H5Lexists(r->file.id, weir_token_schema[WEIR_TOK_LOGPROB].path, H5P_DEFAULT) > 0;
 }
 
 /* --- public */

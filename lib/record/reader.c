@@ -60,6 +60,7 @@ static void close_objects(weir_dump_reader *r)
 {
     weir_read_rows_close(r);
     weir_read_docs_close(r);
+    weir_progress_close(&r->progress);
     if (r->group > 0)
         H5Gclose(r->group);
     r->group = 0;
@@ -80,7 +81,6 @@ static void free_reader(weir_dump_reader *r)
         weir_free(r->attr[i].name);
         weir_free(r->attr[i].text);
     }
-    weir_read_progress_free(r);
     weir_free(r->hook);
     weir_free(r->store);
     weir_free(r->attr);

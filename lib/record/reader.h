@@ -57,10 +57,7 @@ struct weir_dump_reader {
         char *name, *text;
     } * attr;
     int n_attrs;
-    /* /progress, for files that are not complete */
-    weir_progress_group *stage;
-    int64_t *stage_rows; /* [n_stages] */
-    int64_t n_stages;
+    weir_progress progress; /* of a file that is not complete */
     /* read_docs.c */
     weir_dset token[WEIR_TOK_COLUMNS], doc[WEIR_DOC_COLUMNS];
     weir_read_strings source;
@@ -85,9 +82,8 @@ void weir_dump_read_plainly(weir_dump_reader *r, bool plainly);
 /* The end of a public call: errors get the file's name. */
 weir_status weir_read_leave(const weir_dump_reader *r, const weir_h5_quiet *q, weir_status st, weir_err *err);
 
-/* read_list.c: /progress, read again by each call; then hooks */
+/* read_list.c: complete, or /progress; then hooks */
 WEIR_CHECKED weir_status weir_read_progress(weir_dump_reader *r, weir_err *err);
-void weir_read_progress_free(weir_dump_reader *r);
 /* Rows that are whole of a part of the file ("tokens", "docs", "L6") whose datasets have `rows`; all in a complete
  * file. */
 int64_t weir_read_limit(const weir_dump_reader *r, const char *stage, int64_t rows);

@@ -16,11 +16,10 @@
 #include "docs.h"
 #include "dump.h"
 #include "schema.h"
+#include "superblock.h"
 
 /* --- the superblock */
 
-enum { SUPERBLOCK = 48, AT_VERSION = 8, AT_FLAGS = 11, AT_END = 28, AT_CHECKSUM = 44 };
-enum { OPEN_FOR_SWMR = 4 };
 enum { SLACK = 65536 };         /* bytes that HDF5 may have reserved at the end, and not written yet */
 enum { BLANK_MOST = 64 << 20 }; /* without rows a file is smaller: it has a vocabulary */
 
@@ -41,11 +40,11 @@ static void store_le(uint8_t *p, uint64_t v, int bytes)
 }
 
 /* Bob Jenkins's lookup3 (public domain) of the first 44 bytes: what HDF5 puts behind them. */
-static uint32_t checksum(const uint8_t block[SUPERBLOCK])
+static uint32_t checksum(const uint8_t block[WEIR_SUPER_BYTES])
 {
     uint32_t a, b, c;
     const uint8_t *k = block;
-    a = b = c = 0xdeadbeefu + AT_CHECKSUM;
+    a = b = c = 0xdeadbeefu + WEIR_SUPER_CHECKSUM;
     for (int i = 0; i < 3; i++, k += 12) {
         a += load32(k);
         b += load32(k + 4);
@@ -69,33 +68,35 @@ static uint32_t checksum(const uint8_t block[SUPERBLOCK])
 }
 
 /* was: the superblock as it stood. report->open: it was marked as open, and is no longer. */
-static weir_status close_superblock(int fd, uint8_t was[SUPERBLOCK], weir_dump_report *report, weir_err *err)
+static weir_status close_superblock(int fd, uint8_t was[WEIR_SUPER_BYTES], weir_dump_report *report, weir_err *err)
 {
-    static const uint8_t signature[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
-    uint8_t block[SUPERBLOCK];
+    uint8_t block[WEIR_SUPER_BYTES];
     struct stat st;
     if (fstat(fd, &st))
         return weir_fail(err, WEIR_E_IO, "cannot read: %s", strerror(errno));
     report->blank = st.st_size == 0;
-    if (st.st_size < SUPERBLOCK || pread(fd, block, SUPERBLOCK, 0) != SUPERBLOCK || memcmp(block, signature, 8))
-        return weir_fail(err, WEIR_E_FORMAT, "is not an HDF5 file, or was cut off before anything was in it");
-    memcpy(was, block, SUPERBLOCK);
-    if (block[AT_VERSION] != 3)
+    if (st.st_size < WEIR_SUPER_BYTES || pread(fd, block, WEIR_SUPER_BYTES, 0) != WEIR_SUPER_BYTES ||
+        memcmp(block, WEIR_HDF5_SIGNATURE, WEIR_SUPER_SIGNATURE))
+        return weir_fail(err, WEIR_E_FORMAT,
+                         "is not an HDF5 file, or was cut off before anything was in it: remove it");
+    memcpy(was, block, WEIR_SUPER_BYTES);
+    if (block[WEIR_SUPER_VERSION] != 3)
         return WEIR_OK; /* HDF5 has to say what it is */
-    uint64_t end = load32(block + AT_END) | (uint64_t)load32(block + AT_END + 4) << 32, size = (uint64_t)st.st_size;
+    uint64_t end = load32(block + WEIR_SUPER_END) | (uint64_t)load32(block + WEIR_SUPER_END + 4) << 32,
+             size = (uint64_t)st.st_size;
     if (end > size && end - size > SLACK)
         return weir_fail(err, WEIR_E_FORMAT, "is cut off: %" PRIu64 " bytes of %" PRIu64 " are there", size, end);
     if (end > size && ftruncate(fd, (off_t)end))
         return weir_fail(err, WEIR_E_IO, "cannot write: %s", strerror(errno));
-    if (block[AT_FLAGS] == 0)
+    if (block[WEIR_SUPER_FLAGS] == 0)
         return WEIR_OK;
     report->open = true;
-    report->blank = !(block[AT_FLAGS] & OPEN_FOR_SWMR) && size < BLANK_MOST; /* unless it turns out to open */
-    block[AT_FLAGS] = 0;
+    report->blank = !(block[WEIR_SUPER_FLAGS] & WEIR_SUPER_SWMR) && size < BLANK_MOST; /* unless it turns out to open */
+    block[WEIR_SUPER_FLAGS] = 0;
     if (size > end)
-        store_le(block + AT_END, size, 8);
-    store_le(block + AT_CHECKSUM, checksum(block), 4);
-    if (pwrite(fd, block, SUPERBLOCK, 0) != SUPERBLOCK)
+        store_le(block + WEIR_SUPER_END, size, 8);
+    store_le(block + WEIR_SUPER_CHECKSUM, checksum(block), 4);
+    if (pwrite(fd, block, WEIR_SUPER_BYTES, 0) != WEIR_SUPER_BYTES)
         return weir_fail(err, WEIR_E_IO, "cannot write: %s", strerror(errno));
     return WEIR_OK;
 }
@@ -126,6 +127,8 @@ static weir_status cut(repair *r, hid_t loc, const char *name, const char *entry
     if (!st && dim[0] < rows)
         st = weir_fail(r->err, WEIR_E_FORMAT, "is damaged: %s has %" PRIu64 " rows, and should have %" PRIu64, name,
                        (uint64_t)dim[0], (uint64_t)rows);
+    if (!st)
+        st = weir_h5_check_cut(d, (int64_t)rows, r->err);
     if (!st && dim[0] > rows) {
         dim[0] = rows;
         r->report->cut++;
@@ -139,11 +142,11 @@ static weir_status cut(repair *r, hid_t loc, const char *name, const char *entry
 
 static weir_status cut_tokens(repair *r)
 {
-    static const char *const name[] = {"tokens/id",       "tokens/doc",      "tokens/pos",   "tokens/ctx_pos",
-                                       "tokens/byte_off", "tokens/byte_len", "tokens/flags", "row"};
-    for (size_t i = 0; i < sizeof name / sizeof *name; i++)
-        WEIR_TRY(cut(r, r->file, name[i], "tokens"));
-    return H5Lexists(r->file, "tokens/logprob", H5P_DEFAULT) > 0 ? cut(r, r->file, "tokens/logprob", "final") : WEIR_OK;
+    const char *logprob = weir_token_schema[WEIR_TOK_LOGPROB].path;
+    for (int i = 0; i < WEIR_TOK_LOGPROB; i++)
+        WEIR_TRY(cut(r, r->file, weir_token_schema[i].path, "tokens"));
+    WEIR_TRY(cut(r, r->file, "row", "tokens"));
+    return H5Lexists(r->file, logprob, H5P_DEFAULT) > 0 ? cut(r, r->file, logprob, "final") : WEIR_OK;
 }
 
 /* A dataset below /activations or /hooks says itself what counts it. */
@@ -243,14 +246,15 @@ static weir_status cut_all(repair *r)
     return WEIR_OK;
 }
 
-static bool is_dump(hid_t file, weir_err *err)
+static weir_status is_dump(hid_t file, bool *ours, weir_err *err)
 {
     char *format;
-    if (weir_h5_get_text(file, "format", &format, err))
-        return false;
-    bool ours = format && !strcmp(format, WEIR_DUMP_FORMAT);
+    WEIR_TRY(weir_h5_get_text(file, "format", &format, err));
+    *ours = format && !strcmp(format, WEIR_DUMP_FORMAT);
     weir_free(format);
-    return ours;
+    return *ours
+               ? WEIR_OK
+               : weir_fail(err, WEIR_E_FORMAT, "is not a dump of weir's, which alone can be repaired and gone on with");
 }
 
 static bool is_empty(hid_t file)
@@ -266,9 +270,10 @@ static weir_status repair_datasets(const char *path, bool apart, bool *ours, wei
     *ours = true;
     if (r.file < 0)
         return weir_h5_fail(err, "cannot be saved: it was stopped before it held anything, or is damaged");
-    *ours = is_dump(r.file, err);
+    weir_status st = is_dump(r.file, ours, err);
     report->blank = report->blank && is_empty(r.file);
-    weir_status st = *ours ? cut_all(&r) : weir_fail(err, WEIR_E_FORMAT, "is not a dump of weir's");
+    if (!st)
+        st = cut_all(&r);
     weir_doc_table_close(&r.docs);
     weir_tile_writer_free(&r.writer);
     weir_progress_close(&r.progress);
@@ -292,7 +297,7 @@ static weir_status open_alone(const char *path, int *fd, weir_err *err)
 
 weir_status weir_dump_repair_file(const char *path, bool apart, weir_dump_report *report, weir_err *err)
 {
-    uint8_t was[SUPERBLOCK];
+    uint8_t was[WEIR_SUPER_BYTES];
     int fd;
     bool ours = true;
     memset(report, 0, sizeof *report);
@@ -304,7 +309,7 @@ weir_status weir_dump_repair_file(const char *path, bool apart, weir_dump_report
         st = repair_datasets(path, apart, &ours, report, err);
     }
     /* Somebody else's file stays as it was. */
-    if (!ours && report->open && pwrite(fd, was, SUPERBLOCK, 0) != SUPERBLOCK)
+    if (!ours && report->open && pwrite(fd, was, WEIR_SUPER_BYTES, 0) != WEIR_SUPER_BYTES)
         st = weir_fail(err, WEIR_E_IO, "cannot write: %s", strerror(errno));
     if (fd >= 0)
         close(fd);

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/mem.h"
 #include "dump.h"
 
 /* --- opening */
@@ -11,8 +10,9 @@ static weir_status open_all(weir_dump *d, const weir_dump_header *h, const weir_
 {
     WEIR_TRY(weir_dump_check_header(d, h, o, err));
     if ((H5Lexists(d->file, "tokens/logprob", H5P_DEFAULT) > 0) != d->logprob)
-        return weir_fail(err, WEIR_E_ARG, "%s was begun with%s log-probabilities, and now they are%s wanted", d->part,
-                         d->logprob ? "out" : "", d->logprob ? "" : " not");
+        return weir_fail(err, WEIR_E_ARG,
+                         "%s was begun with%s log-probabilities, and now they are%s wanted (--force begins again)",
+                         d->out.part, d->logprob ? "out" : "", d->logprob ? "" : " not");
     d->activations = H5Gopen2(d->file, "activations", H5P_DEFAULT);
     if (d->activations < 0)
         return weir_h5_fail(err, "cannot open group activations");
@@ -25,27 +25,27 @@ weir_status weir_dump_resume(weir_dump *d, const weir_dump_header *h, const weir
     bool there;
     weir_dump_report r;
     weir_err why = {0};
-    WEIR_TRY(weir_dump_adopt_part(d, &there, err));
+    WEIR_TRY(weir_partfile_adopt(&d->out, &there, err));
     d->resumed = there;
     if (!there)
         return WEIR_OK;
-    weir_status st = weir_dump_repair_file(d->part, false, &r, &why);
+    weir_status st = weir_dump_repair_file(d->out.part, false, &r, &why);
     if (st && !r.blank) {
         if (err && !err->code)
             *err = why;
         return st;
     }
     if (st || r.most == 0) { /* nothing to lose */
-        weir_logf(&d->log, WEIR_LOG_INFO, "%s holds no row yet: begun again", d->part);
-        weir_dump_drop_part(d);
+        weir_logf(&d->log, WEIR_LOG_INFO, "%s holds no row yet: begun again", d->out.part);
+        weir_partfile_drop(&d->out);
         d->resumed = false;
         return WEIR_OK;
     }
     if (r.open)
-        weir_logf(&d->log, WEIR_LOG_INFO, "%s was left by a run that was killed: repaired", d->part);
-    d->file = weir_h5_open_file(d->part, true, false);
+        weir_logf(&d->log, WEIR_LOG_INFO, "%s was left by a run that was killed: repaired", d->out.part);
+    d->file = weir_h5_open_file(d->out.part, true, false);
     if (d->file < 0)
-        return weir_h5_fail(err, "cannot open %s", d->part);
+        return weir_h5_fail(err, "cannot open %s", d->out.part);
     weir_behind_init(&d->writer.behind, d->file);
     WEIR_TRY(weir_progress_open(&d->progress, d->file, err));
     return open_all(d, h, o, err);
@@ -58,14 +58,15 @@ static weir_status check_points(weir_dump *d, weir_err *err)
     H5G_info_t info;
     char name[256] = "";
     if (H5Gget_info(d->activations, &info) < 0)
-        return weir_h5_fail(err, "cannot list what %s records", d->part);
+        return weir_h5_fail(err, "cannot list what %s records", d->out.part);
     for (hsize_t i = 0; i < info.nlinks; i++) {
-        H5Lget_name_by_idx(d->activations, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof name, H5P_DEFAULT);
+        if (H5Lget_name_by_idx(d->activations, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof name, H5P_DEFAULT) < 0)
+            return weir_h5_fail(err, "cannot list what %s records", d->out.part);
         if (weir_dump_find_act(d, name) < 0)
             return weir_fail(err, WEIR_E_ARG,
                              "%s was begun with other hook points: it records %s, which is not asked for now "
                              "(--force begins again)",
-                             d->part, name);
+                             d->out.part, name);
     }
     return WEIR_OK;
 }
@@ -95,7 +96,7 @@ static weir_status check_own(weir_dump *d, weir_err *err)
         return WEIR_OK;
     return weir_fail(err, WEIR_E_ARG,
                      "%s was begun with other hooks: it has %d datasets of theirs, not %d (--force begins again)",
-                     d->part, n, d->n_own);
+                     d->out.part, n, d->n_own);
 }
 
 /* --- rows */
@@ -116,7 +117,7 @@ static weir_status docs_of(weir_dump *d, int64_t rows, int64_t *docs, weir_err *
     }
     if (*docs < 0 || *docs > group_rows(d, "docs"))
         return weir_fail(err, WEIR_E_FORMAT,
-                         "%s: rows belong to documents that /docs does not have: the file is damaged", d->part);
+                         "%s: rows belong to documents that /docs does not have: the file is damaged", d->out.part);
     return WEIR_OK;
 }
 
@@ -185,7 +186,7 @@ static weir_status seek(weir_dump *d, weir_tiled *t, const char *name, int64_t r
 {
     int64_t rows = weir_tiled_rows(t);
     if (row < 0 || (row > rows && !late))
-        return weir_fail(err, WEIR_E_ARG, "%s: %s cannot go on at row %lld: it has %lld rows", d->part, name,
+        return weir_fail(err, WEIR_E_ARG, "%s: %s cannot go on at row %lld: it has %lld rows", d->out.part, name,
                          (long long)row, (long long)rows);
     t->over = row < rows ? rows - row : 0;
     return WEIR_OK;

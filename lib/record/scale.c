@@ -17,8 +17,8 @@ struct weir_scale {
     hid_t id;
     bool own; /* made here, to be closed here */
     hobj_ref_t ref;
-    back_reference *use;
-    int64_t n_use, cap_use;
+    back_reference *use; /* [n_use] */
+    int64_t n_use;
 };
 
 /* A fixed-length ASCII attribute, as the specification and libhdf5_hl want it. */
@@ -37,7 +37,7 @@ static weir_status put_ascii(hid_t loc, const char *name, const char *text, weir
 
 weir_status weir_scales_add(weir_scales *s, const char *name, hid_t id, int *out, weir_err *err)
 {
-    struct weir_scale *grown = weir_realloc(s->scale, (size_t)s->n + 1, sizeof *grown);
+    struct weir_scale *grown = weir_grow(s->scale, (size_t)s->n, sizeof *grown);
     if (!grown)
         return weir_nomem(err, "dimension scales");
     s->scale = grown;
@@ -59,19 +59,9 @@ static weir_status write_index(hid_t file, const char *name, int64_t length, hid
         return weir_nomem(err, "dimension scales");
     for (int64_t i = 0; i < length; i++)
         value[i] = i;
-    hsize_t dim = (hsize_t)length;
-    hid_t space = H5Screate_simple(1, &dim, NULL);
-    hid_t d = weir_h5_create_dataset(file, name, H5T_NATIVE_INT64, space);
-    weir_status st = WEIR_OK;
-    if (d < 0 || H5Dwrite(d, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) < 0) {
-        st = weir_h5_fail(err, "cannot create dimension scale %s", name);
-        H5Dclose(d);
-        d = -1;
-    }
-    H5Sclose(space);
+    *out = weir_h5_put_column(file, name, H5T_NATIVE_INT64, length, value);
     weir_free(value);
-    *out = d;
-    return st;
+    return *out < 0 ? weir_h5_fail(err, "cannot create dimension scale %s", name) : WEIR_OK;
 }
 
 weir_status weir_scales_index(weir_scales *s, const char *prefix, int64_t length, int *out, weir_err *err)
@@ -96,14 +86,10 @@ weir_status weir_scales_index(weir_scales *s, const char *prefix, int64_t length
 
 static weir_status remember(struct weir_scale *sc, hobj_ref_t dataset, int axis, weir_err *err)
 {
-    if (sc->n_use == sc->cap_use) {
-        int64_t cap = sc->cap_use ? 2 * sc->cap_use : 16;
-        back_reference *grown = weir_realloc(sc->use, (size_t)cap, sizeof *grown);
-        if (!grown)
-            return weir_nomem(err, "dimension scales");
-        sc->use = grown;
-        sc->cap_use = cap;
-    }
+    back_reference *grown = weir_grow(sc->use, (size_t)sc->n_use, sizeof *grown);
+    if (!grown)
+        return weir_nomem(err, "dimension scales");
+    sc->use = grown;
     sc->use[sc->n_use++] = (back_reference){dataset, axis};
     return WEIR_OK;
 }

@@ -36,14 +36,14 @@ static weir_status check_facts(const weir_dump *d, const shard_facts *f, const c
 {
     int64_t docs = -1, size = -1;
     if (!f || !had || strcmp(f->shard, had))
-        return weir_fail(err, WEIR_E_ARG, "%s holds %s%s, not %s%s: it cannot be gone on with", d->part,
+        return weir_fail(err, WEIR_E_ARG, "%s holds %s%s, not %s%s (--force begins again)", d->out.part,
                          had ? "shard " : "the whole text", had ? had : "", f ? "shard " : "the whole text",
                          f ? f->shard : "");
     weir_h5_get_int(d->file, "shard_docs", &docs);
     weir_h5_get_int(d->file, "shard_text_size", &size);
     if (docs != f->docs || size != f->text_size)
-        return weir_fail(err, WEIR_E_ARG, "the text has changed since %s was begun: it cannot be gone on with",
-                         d->part);
+        return weir_fail(err, WEIR_E_ARG, "the text has changed since %s was begun (--force begins again)",
+                         d->out.part);
     return WEIR_OK;
 }
 

@@ -1,82 +1,19 @@
 /* record/stats_file.c: statistics files: count, mean and m2 of each unit of some hook points. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "dump.h"
 #include "schema.h"
 
 struct weir_stats {
-    char *path, *part;
+    weir_partfile out;
     hid_t file, group;
-    dev_t dev; /* of PATH.part, as it was created */
-    ino_t ino;
-    bool taken;
 };
-
-static void destroy(weir_stats *s)
-{
-    weir_free(s->path);
-    weir_free(s->part);
-    weir_free(s);
-}
-
-static weir_stats *allocate(const char *path)
-{
-    weir_stats *s = weir_calloc(1, sizeof *s);
-    size_t n = strlen(path);
-    if (!s)
-        return NULL;
-    s->file = s->group = -1;
-    s->path = weir_strndup(path, n);
-    s->part = weir_calloc(n + sizeof ".part", 1);
-    if (!s->path || !s->part) {
-        destroy(s);
-        return NULL;
-    }
-    memcpy(s->part, path, n);
-    memcpy(s->part + n, ".part", sizeof ".part");
-    return s;
-}
-
-/* Another run may have been given the same name in the meantime: only the own file is renamed or removed. */
-static bool is_mine(const weir_stats *s)
-{
-    struct stat st;
-    return s->taken && !lstat(s->part, &st) && st.st_dev == s->dev && st.st_ino == s->ino;
-}
-
-static weir_status take_part(weir_stats *s, weir_err *err)
-{
-    struct stat st;
-    int fd = open(s->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0 && errno == EEXIST)
-        return weir_fail(err, WEIR_E_ARG, "%s exists: another run writes it, or one was killed; remove it", s->part);
-    if (fd < 0 || fstat(fd, &st)) {
-        int number = errno;
-        if (fd >= 0)
-            close(fd);
-        return weir_fail(err, WEIR_E_IO, "cannot create %s: %s", s->part, strerror(number));
-    }
-    close(fd);
-    s->taken = true;
-    s->dev = st.st_dev;
-    s->ino = st.st_ino;
-    return WEIR_OK;
-}
 
 static weir_status put_header(weir_stats *s, const weir_model *m, const char *fingerprint, weir_err *err)
 {
     const weir_model_info *info = weir_model_info_of(m);
     char now[32];
-    time_t t = time(NULL);
-    struct tm tm;
-    strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
+    weir_dump_time_utc(now);
     const struct {
         const char *name, *text;
     } texts[] = {{"format", WEIR_STATS_FORMAT}, {"weir_version", weir_version()}, {"time_utc", now},
@@ -91,12 +28,12 @@ static weir_status put_header(weir_stats *s, const weir_model *m, const char *fi
 static weir_status begin(weir_stats *s, const weir_model *m, weir_err *err)
 {
     char fingerprint[65];
-    WEIR_TRY(weir_dump_check_target(s->path, err));
+    WEIR_TRY(weir_partfile_check_target(&s->out, err));
     WEIR_TRY(weir_model_fingerprint(m, false, fingerprint, err));
-    WEIR_TRY(take_part(s, err));
-    s->file = weir_h5_create_file(s->part);
+    WEIR_TRY(weir_partfile_take(&s->out, false, ": another run writes it, or one was killed; remove it", err));
+    s->file = weir_h5_create_file(s->out.part);
     if (s->file < 0)
-        return weir_h5_fail(err, "cannot create %s", s->part);
+        return weir_h5_fail(err, "cannot create %s", s->out.part);
     WEIR_TRY(put_header(s, m, fingerprint, err));
     s->group = weir_h5_create_group(s->file, "stats", true);
     return s->group < 0 ? weir_h5_fail(err, "cannot create group stats") : WEIR_OK;
@@ -106,11 +43,14 @@ weir_status weir_stats_create(weir_stats **out, const char *path, const weir_mod
 {
     weir_h5_quiet q;
     *out = NULL;
-    weir_stats *s = allocate(path);
+    weir_stats *s = weir_calloc(1, sizeof *s);
     if (!s)
         return weir_nomem(err, "a statistics file");
+    s->file = s->group = -1;
     weir_h5_quiet_begin(&q);
-    weir_status st = begin(s, m, err);
+    weir_status st = weir_partfile_init(&s->out, path, WEIR_STATS_FORMAT, err);
+    if (!st)
+        st = begin(s, m, err);
     weir_h5_quiet_end(&q);
     if (st) {
         weir_err_where(err, path, NULL, -1);
@@ -125,14 +65,11 @@ weir_status weir_stats_create(weir_stats **out, const char *path, const weir_mod
 
 static weir_status put_column(hid_t group, const char *name, hid_t type, int64_t n, const void *values, weir_err *err)
 {
-    hsize_t dim = (hsize_t)n;
-    hid_t space = H5Screate_simple(1, &dim, NULL);
-    hid_t d = space < 0 ? -1 : weir_h5_create_dataset(group, name, type, space);
-    bool good = d >= 0 && H5Dwrite(d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0;
-    weir_status st = good ? WEIR_OK : weir_h5_fail(err, "cannot write %s", name);
+    hid_t d = weir_h5_put_column(group, name, type, n, values);
+    if (d < 0)
+        return weir_h5_fail(err, "cannot write %s", name);
     H5Dclose(d);
-    H5Sclose(space);
-    return st;
+    return WEIR_OK;
 }
 
 static weir_status put_attributes(hid_t group, const weir_stats_item *item, weir_err *err)
@@ -161,7 +98,7 @@ weir_status weir_stats_add(weir_stats *s, const weir_stats_item *item, weir_err 
     H5Gclose(group);
     weir_h5_quiet_end(&q);
     if (st)
-        weir_err_where(err, s->path, item->point->name, -1);
+        weir_err_where(err, s->out.path, item->point->name, -1);
     return st;
 }
 
@@ -181,15 +118,11 @@ static weir_status complete(weir_stats *s, weir_err *err)
 {
     WEIR_TRY(weir_h5_put_int(s->file, "complete", 1, err));
     if (H5Fflush(s->file, H5F_SCOPE_LOCAL) < 0)
-        return weir_h5_fail(err, "cannot write %s", s->part);
+        return weir_h5_fail(err, "cannot write %s", s->out.part);
     if (!close_file(s))
-        return weir_h5_fail(err, "cannot close %s", s->part);
-    if (!is_mine(s))
-        return weir_fail(err, WEIR_E_IO, "%s was removed or replaced while it was written", s->part);
-    WEIR_TRY(weir_dump_check_target(s->path, err));
-    if (rename(s->part, s->path))
-        return weir_fail(err, WEIR_E_IO, "cannot rename %s: %s", s->part, strerror(errno));
-    s->taken = false;
+        return weir_h5_fail(err, "cannot close %s", s->out.part);
+    WEIR_TRY(weir_partfile_publish(&s->out, err));
+    s->out.taken = false;
     return WEIR_OK;
 }
 
@@ -200,7 +133,7 @@ weir_status weir_stats_commit(weir_stats *s, weir_err *err)
     weir_status st = complete(s, err);
     weir_h5_quiet_end(&q);
     if (st)
-        weir_err_where(err, s->path, NULL, -1);
+        weir_err_where(err, s->out.path, NULL, -1);
     weir_stats_abort(s);
     return st;
 }
@@ -213,7 +146,7 @@ void weir_stats_abort(weir_stats *s)
     weir_h5_quiet_begin(&q);
     close_file(s);
     weir_h5_quiet_end(&q);
-    if (is_mine(s))
-        unlink(s->part);
-    destroy(s);
+    weir_partfile_drop(&s->out);
+    weir_partfile_free(&s->out);
+    weir_free(s);
 }

@@ -194,7 +194,7 @@ weir_status weir_tiled_open(weir_tiled *t, hid_t loc, const char *name, const we
 {
     WEIR_TRY(prepare(t, name, spec, err));
     if (H5Lexists(loc, name, H5P_DEFAULT) <= 0)
-        return weir_fail(err, WEIR_E_ARG, "it does not hold %s", name);
+        return weir_fail(err, WEIR_E_ARG, "it was begun without %s (--force begins again)", name);
     if ((t->id = H5Dopen2(loc, name, H5P_DEFAULT)) < 0)
         return weir_h5_fail(err, "cannot open %s", name);
     if (!same_layout(t, w))
@@ -227,6 +227,7 @@ weir_status weir_tiled_resume(weir_tiled *t, int64_t rows, weir_err *err)
     int64_t tail = rows % t->spec.tile_rows;
     if (rows < 0 || extent(t->id, t->spec.rank, dim) < rows)
         return weir_fail(err, WEIR_E_FORMAT, "a dataset is shorter than /progress says: the file is damaged");
+    WEIR_TRY(weir_h5_check_cut(t->id, rows, err)); /* later, when it is cut, other datasets have been changed */
     t->base = rows - tail;
     t->n = t->kept = 0;
     if (tail == 0)

@@ -65,6 +65,11 @@ typedef struct weir_tiled {
 
 /* A column of one value a row. */
 weir_tiled_spec weir_tiled_column(weir_elem e);
+/* Such a dataset of the schema. */
+typedef struct weir_schema_column {
+    const char *path; /* from the root */
+    weir_elem elem;
+} weir_schema_column;
 
 /* Zero t before; close in every case. */
 WEIR_CHECKED weir_status weir_tiled_create(weir_tiled *t, hid_t loc, const char *name, const weir_tiled_spec *spec,

@@ -1,8 +1,18 @@
 /* record/tokens.c: /tokens and /row, as rows come. */
 #include <math.h>
 
-#include "base/mem.h"
 #include "dump.h"
+
+const weir_schema_column weir_token_schema[WEIR_TOK_COLUMNS] = {
+    [WEIR_TOK_ID] = {"tokens/id", WEIR_ELEM_I32},
+    [WEIR_TOK_DOC] = {"tokens/doc", WEIR_ELEM_I64},
+    [WEIR_TOK_POS] = {"tokens/pos", WEIR_ELEM_I64},
+    [WEIR_TOK_CTX_POS] = {"tokens/ctx_pos", WEIR_ELEM_I64},
+    [WEIR_TOK_BYTE_OFF] = {"tokens/byte_off", WEIR_ELEM_I64},
+    [WEIR_TOK_BYTE_LEN] = {"tokens/byte_len", WEIR_ELEM_I64},
+    [WEIR_TOK_FLAGS] = {"tokens/flags", WEIR_ELEM_U8},
+    [WEIR_TOK_LOGPROB] = {"tokens/logprob", WEIR_ELEM_F32},
+};
 
 /* Log-probabilities may lag behind the other columns: they pass over rows of their own. NULL: NaN. */
 static weir_status append_logprobs(weir_dump *d, const float *logprob, int64_t n, weir_err *err)
@@ -31,7 +41,7 @@ static weir_status compare_ids(weir_dump *d, const weir_token_rows *t, int64_t n
         for (int64_t k = 0; k < step; k++)
             if (had[k] != t->id[i + k])
                 return weir_fail(err, WEIR_E_ARG, "the text has changed: row %lld is token %d in %s, and token %d now",
-                                 (long long)(row + i + k), (int)had[k], d->part, (int)t->id[i + k]);
+                                 (long long)(row + i + k), (int)had[k], d->out.part, (int)t->id[i + k]);
     }
     return WEIR_OK;
 }
@@ -86,7 +96,7 @@ weir_status weir_dump_logprobs(weir_dump *d, const float *logprob, int64_t n, we
 {
     weir_h5_quiet q;
     if (!d->logprob || !d->logprob_late)
-        return weir_fail(err, WEIR_E_ARG, "%s was not made for log-probabilities that come late", d->path);
+        return weir_fail(err, WEIR_E_ARG, "%s was not made for log-probabilities that come late", d->out.path);
     WEIR_TRY(weir_dump_enter(d, &q, err));
     weir_status st = weir_dump_begin(d, err);
     return weir_dump_leave(d, &q, st ? st : append_logprobs(d, logprob, n, err), err);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
+#include "superblock.h"
 
 void weir_array_free(weir_array *a)
 {
@@ -244,7 +245,7 @@ static weir_status load(weir_array *a, const weir_values_spec *s, const char *ho
         return st;
     if (weir_npy_is(&m))
         st = from_npy(a, s, &m, most_rows, err);
-    else if (begins(&m, "\x89HDF\r\n\x1a\n", 8))
+    else if (begins(&m, WEIR_HDF5_SIGNATURE, WEIR_SUPER_SIGNATURE))
         st = weir_values_h5(a, s, hook, most_rows, err);
     else if (begins(&m, "PK\3\4", 4))
         st = weir_fail(err, WEIR_E_UNSUPPORTED,

@@ -10,33 +10,18 @@
 #include "schema.h"
 #include "values.h"
 
-enum { UNITS_MAX = 1 << 24 };
-
 /* The attribute `units` of an object: *units [width] ascending, or NULL when it has none. */
 static weir_status read_units(hid_t loc, int64_t width, int64_t **units, weir_err *err)
 {
+    bool good;
+    WEIR_TRY(weir_h5_get_ints(loc, "units", width, units, &good, err));
+    for (int64_t i = 0; *units && good && i < width; i++)
+        good = (*units)[i] >= 0 && (i == 0 || (*units)[i] > (*units)[i - 1]);
+    if (good)
+        return WEIR_OK;
+    weir_free(*units);
     *units = NULL;
-    if (H5Aexists(loc, "units") <= 0)
-        return WEIR_OK;
-    if (width > UNITS_MAX)
-        return weir_fail(err, WEIR_E_FORMAT, "attribute units cannot have %lld entries", (long long)width);
-    int64_t *u = weir_calloc((size_t)width, sizeof *u);
-    hid_t a = H5Aopen(loc, "units", H5P_DEFAULT), type = H5Aget_type(a), space = H5Aget_space(a);
-    bool good = u && a >= 0 && H5Tget_class(type) == H5T_INTEGER && H5Sget_simple_extent_npoints(space) == width &&
-                H5Aread(a, H5T_NATIVE_INT64, u) >= 0;
-    for (int64_t i = 0; good && i < width; i++)
-        good = u[i] >= 0 && (i == 0 || u[i] > u[i - 1]);
-    H5Tclose(type);
-    H5Sclose(space);
-    H5Aclose(a);
-    if (good) {
-        *units = u;
-        return WEIR_OK;
-    }
-    weir_status st =
-        u ? weir_fail(err, WEIR_E_FORMAT, "attribute units does not fit its dataset") : weir_nomem(err, "values");
-    weir_free(u);
-    return st;
+    return weir_fail(err, WEIR_E_FORMAT, "attribute units does not fit its dataset");
 }
 
 /* Does every part of the path exist in the file? Links to other files are not followed. */

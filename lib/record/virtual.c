@@ -33,15 +33,12 @@ static bool block_of_rows(hid_t space, int64_t width, int64_t *row, int64_t *n)
     return weir_mul64(*n, width, &elements) && H5Sget_select_npoints(space) == elements;
 }
 
-/* The rows of a source's selection. One of everything has no shape in the file: the source must then have as many rows
- * as go to the whole. */
+/* The rows of a source's selection. One of everything has no shape in the file: it begins with row 0. */
 static bool rows_of_source(hid_t space, int64_t width, weir_part_rows *part)
 {
     int64_t n;
-    if (H5Sget_select_type(space) == H5S_SEL_ALL) {
-        part->all = true;
+    if (H5Sget_select_type(space) == H5S_SEL_ALL)
         return true;
-    }
     return block_of_rows(space, width, &part->source_row, &n) && n == part->n;
 }
 
@@ -228,7 +225,7 @@ static weir_status check_source(const weir_dset *d, const weir_part_rows *p, con
     if (its->is_virtual)
         return weir_fail(err, WEIR_E_UNSUPPORTED, "this part of %.200s is virtual itself", d->file->path);
     if (its->rank != d->rank || its->outer != d->outer || its->inner != d->inner || its->rows < p->n ||
-        p->source_row > its->rows - p->n || (p->all && its->rows != p->n))
+        p->source_row != its->rows - p->n) /* a part ends with its file: longer ones were made anew */
         return weir_fail(err, WEIR_E_FORMAT,
                          "this part of %.200s has changed (%" PRId64 " rows of %" PRId64
                          " are there, rows up to %" PRId64 " of %" PRId64 " are wanted): merge the shards again",

@@ -11,7 +11,6 @@
 /* Rows row .. row + n - 1 are rows source_row .. of a dataset of another file, all columns. */
 typedef struct weir_part_rows {
     int64_t row, n, source_row;
-    bool all;          /* the dataset has no other rows */
     char *file, *name; /* as the file has them */
 } weir_part_rows;
 

@@ -199,3 +199,17 @@ def test_one_bad_file_does_not_stop_the_others(whole, tmp_path):
     r = weir("repair", "--json", tmp_path / "no", whole)
     assert r.code == 1 and "No such file" in r.err
     assert r.json[str(whole)]["complete"] is True
+
+
+def test_resuming_what_is_complete_does_nothing_and_another_run_is_refused(tmp_path):
+    args = ["--layer", "0", "--dump", "x.h5", "The river bends."]
+    trace(*args, "--quiet", cwd=tmp_path).ok()
+    before = (tmp_path / "x.h5").read_bytes()
+    again = trace(*args, "--resume", "--json", cwd=tmp_path).ok()
+    assert again.json == {"dump": "x.h5", "finished_before": True} and "is complete: nothing is left to do" in again.err
+    for other, words in ((["--logprob"], "has no log-probabilities"), (["--compress", "5"], 'its compress is "1", not "5"'),
+                         (["--dtype", "f16"], "its storage is"), (["--ctx", "8"], "its ctx is"),
+                         (["--layer", "1"], "does not hold blocks.1"), (["--ablate", "L0N3"], "its interventions")):
+        trace(*args, "--resume", *other, cwd=tmp_path).fails(2, "x.h5 is complete, but", words)
+    trace(*args[:-1], "--resume", "The river runs.", cwd=tmp_path).fails(2, "x.h5 is complete, but", "its run_options")
+    assert (tmp_path / "x.h5").read_bytes() == before

@@ -45,6 +45,7 @@ static weir_status use(const void *ctx, weir_err *err)
     weir_model *m;
     weir_run *r = NULL;
     unlink(scratch("out.h5.part")); /* what an earlier failure left */
+    unlink(scratch("sums.h5.part"));
     WEIR_TRY(weir_model_open(&m, w->model, NULL, err));
     weir_status st = weir_run_new(&r, m, &o, err);
     if (!st)
@@ -167,7 +168,7 @@ static void test_each_hook(void **state)
                                           {"scale", "L0N3=0.5"},
                                           {"set", "resid_mid=%/in.h5@0"},
                                           {"stats", "resid_mid"},
-                                          {"stats", "%/out.h5=post[:,0:4]"},
+                                          {"stats", "%/sums.h5=post[:,0:4]"},
                                           {"steer", "resid_mid=%/v.npy*2"},
                                           {"steer", "resid_mid=%/v.safetensors::a@-1*2"},
                                           {"template", "pattern"},

@@ -408,6 +408,11 @@ static void write_all(weir_jsonw *w)
     weir_jsonw_double(w, NAN);
     weir_jsonw_key(w, "inf");
     weir_jsonw_float(w, -INFINITY);
+    weir_jsonw_key_int(w, "pair", -7);
+    weir_jsonw_key_double(w, "half", 0.5);
+    weir_jsonw_key_bool(w, "yes", true);
+    weir_jsonw_key_cstr(w, "text", "a");
+    weir_jsonw_key_cstr(w, "none", NULL);
     weir_jsonw_end(w);
 }
 
@@ -418,7 +423,8 @@ static void test_writing(void **state)
     assert_string_equal(text,
                         "{\"i\\\"\":-9223372036854775808,\"list\":[true,false,null,[],{},\"z\"],"
                         "\"s\":\"a\\u0000\\n\\u001f\\\\\\\"\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz\","
-                        "\"d\":0.1,\"f\":0.1,\"nan\":null,\"inf\":null}");
+                        "\"d\":0.1,\"f\":0.1,\"nan\":null,\"inf\":null,\"pair\":-7,\"half\":0.5,\"yes\":true,\"text\":\"a\","
+                        "\"none\":null}");
     assert_int_equal(check(text, strlen(text), NULL), WEIR_OK);
     free(text);
 }

@@ -110,6 +110,53 @@ static void a_run_can_be_followed(void **state)
     H5Pclose(fapl);
 }
 
+/* Our reader, opened anew: rows that it has, all checked; -1: what it reads is something else. */
+static int64_t read_look(const char *part)
+{
+    weir_dump_reader *r;
+    weir_err err = {0};
+    int32_t id[8192];
+    float embed[8192];
+    if (weir_dump_open(&r, part, &err))
+        return 0; /* not begun */
+    int64_t rows = weir_dump_rows(r);
+    int hook = weir_dump_find(r, "hook_embed");
+    bool good = rows == 0 || (hook >= 0 && !weir_dump_read_ids(r, 0, rows, id, &err) &&
+                              !weir_dump_read_column(r, hook, 7, 0, rows, embed, &err));
+    for (int64_t i = 0; i < rows && good; i++)
+        good = id[i] == i % 5 && embed[i] == fx_value(0, i, 7);
+    if (!good)
+        fprintf(stderr, "%lld rows: %s\n", (long long)rows, err.msg);
+    weir_dump_close(r);
+    return good ? rows : -1;
+}
+
+/* While it is written, and after its writer was killed. */
+static void a_run_can_be_read(void **state)
+{
+    (void)state;
+    char path[512], part[600];
+    int different = 0;
+    int64_t seen = 0;
+    snprintf(part, sizeof part, "%s.part", fx_path(path, "read.h5"));
+    pid_t writer = fork();
+    if (writer == 0) {
+        record_slowly(path);
+        _exit(0);
+    }
+    while (seen < 2048) {
+        int64_t rows = exists(part) ? read_look(part) : 0;
+        assert_true(rows >= seen);
+        different += rows > seen;
+        seen = rows;
+        usleep(1000);
+    }
+    kill(writer, SIGKILL);
+    waitpid(writer, NULL, 0);
+    assert_true(different >= 2);
+    assert_true(read_look(part) >= seen);
+}
+
 static void a_run_is_let_alone(void **state)
 {
     (void)state;
@@ -251,7 +298,8 @@ static void bits_that_are_not_offered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_can_be_followed),     cmocka_unit_test(a_run_is_let_alone),
+        cmocka_unit_test(a_run_can_be_followed),
+        cmocka_unit_test(a_run_can_be_read),     cmocka_unit_test(a_run_is_let_alone),
         cmocka_unit_test(locks_that_fail_are_said),  cmocka_unit_test(fewer_bits_are_stored_and_gone_on_with),
         cmocka_unit_test(bits_that_are_not_offered),
     };

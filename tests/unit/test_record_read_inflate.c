@@ -43,11 +43,18 @@ static void make(int kind, size_t n)
     }
 }
 
+static bool inflate_one(const uint8_t *src, size_t n, size_t plain_n)
+{
+    weir_zlib one = {.src = src, .n = n, .out = out, .out_n = plain_n};
+    weir_inflate_some(z, &one, 1);
+    return one.good;
+}
+
 /* A mark behind the end and the slack must survive. */
 static bool inflates(const uint8_t *stream, size_t n, size_t plain_n)
 {
     memset(out, 0xee, sizeof out);
-    bool good = weir_inflate(z, stream, n, out, plain_n);
+    bool good = inflate_one(stream, n, plain_n);
     assert_int_equal(out[plain_n + WEIR_INFLATE_SLACK], 0xee);
     return good && memcmp(out, plain, plain_n) == 0;
 }
@@ -129,7 +136,7 @@ static void damage_is_seen(void **state)
         weir_packer_free(p);
         for (size_t i = 0; i < 8 * n; i++, all++) {
             packed[i / 8] ^= (uint8_t)(1 << i % 8);
-            const bool want = zlib_inflates(packed, n, theirs, 1200), got = weir_inflate(z, packed, n, out, 1200);
+            const bool want = zlib_inflates(packed, n, theirs, 1200), got = inflate_one(packed, n, 1200);
             assert_true(got || !want);
             if (got)
                 assert_memory_equal(out, want ? theirs : plain, 1200);

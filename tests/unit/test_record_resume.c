@@ -258,6 +258,32 @@ static void an_unfinished_dump_is_not_overwritten(void **state)
     assert_non_null(strstr(err.msg, "passes alone"));
 }
 
+/* To HDF5 a dataset may be as long as it says, and cutting one means to look for each of its chunks. */
+static void an_impossible_length_is_damage(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"/tokens/id", "/activations/hook_embed", "/docs/start", "/sources/bytes"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[512], part[600];
+        weir_err err = {0};
+        run_how h = run_usual();
+        hsize_t dim[3] = {(hsize_t)1 << 50, 64, 1};
+        h.stop = 3;
+        forget("long.h5");
+        assert_int_equal(run_all(fx_path(path, "long.h5"), &h, &err), WEIR_OK);
+        snprintf(part, sizeof part, "%s.part", path);
+        hid_t f = H5Fopen(part, H5F_ACC_RDWR, H5P_DEFAULT), d = H5Dopen2(f, names[i], H5P_DEFAULT);
+        assert_true(H5Dset_extent(d, dim) >= 0);
+        H5Dclose(d);
+        H5Fclose(f);
+        h.o.resume = true;
+        h.stop = RUN_DOCS;
+        assert_int_equal(run_all(path, &h, &err), WEIR_E_FORMAT);
+        assert_non_null(strstr(err.msg, names[i]));
+        assert_non_null(strstr(err.msg, "is damaged"));
+    }
+}
+
 /* --- the order of layers: all tokens first, then the rows of one layer after the other */
 
 /* Values of the points whose layer is `layer` (-1: those before the blocks), for the documents from that of row on. */
@@ -485,6 +511,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(layers_may_come_one_after_the_other),
         cmocka_unit_test(a_kill_between_layers_loses_no_layer),
         cmocka_unit_test(what_differs_is_named),
+        cmocka_unit_test(an_impossible_length_is_damage),
         cmocka_unit_test(a_full_disk_loses_nothing),
         cmocka_unit_test(an_unfinished_dump_is_not_overwritten),
     };

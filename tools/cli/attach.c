@@ -191,10 +191,12 @@ bool weir_attach_only_writes(const weir_attach *a)
 
 /* --- telling */
 
-/* Bytes of SEL in "SEL=VALUE". */
-static int selector_length(const weir_attached_hook *h)
+/* Bytes to show of a hook's arguments: SEL of "SEL=VALUE", all of what another hook was given. */
+static int shown_length(const weir_attached_hook *h)
 {
-    return h->args ? (int)strcspn(h->args, "=") : 0;
+    if (!h->args)
+        return 0;
+    return (int)(h->declared ? strcspn(h->args, "=") : strlen(h->args));
 }
 
 /* The file that a value names, to be freed; NULL: none. */
@@ -212,30 +214,23 @@ static void write_file(weir_jsonw *w, const char *path)
 {
     char hex[65];
     struct stat st;
-    weir_jsonw_key(w, "file");
-    weir_jsonw_cstr(w, path);
+    weir_jsonw_key_cstr(w, "file", path);
     if (stat(path, &st) != 0)
         return;
-    weir_jsonw_key(w, "bytes");
-    weir_jsonw_int(w, (int64_t)st.st_size);
-    weir_jsonw_key(w, "sha256");
-    if (st.st_size <= HASHED_BYTES && weir_sha256_file(path, hex, NULL) == WEIR_OK)
-        weir_jsonw_cstr(w, hex);
-    else
-        weir_jsonw_null(w);
+    weir_jsonw_key_int(w, "bytes", (int64_t)st.st_size);
+    bool hashed = st.st_size <= HASHED_BYTES && weir_sha256_file(path, hex, NULL) == WEIR_OK;
+    weir_jsonw_key_cstr(w, "sha256", hashed ? hex : NULL);
 }
 
 /* "kind" and what it acts on. */
 static void write_what(weir_jsonw *w, const weir_attached_hook *h)
 {
-    weir_jsonw_key(w, "kind");
-    weir_jsonw_cstr(w, h->kind);
+    weir_jsonw_key_cstr(w, "kind", h->kind);
     if (h->declared) {
         weir_jsonw_key(w, "selector");
-        weir_jsonw_str(w, h->args, (size_t)selector_length(h));
+        weir_jsonw_str(w, h->args, (size_t)shown_length(h));
     } else if (h->args) {
-        weir_jsonw_key(w, "args");
-        weir_jsonw_cstr(w, h->args);
+        weir_jsonw_key_cstr(w, "args", h->args);
     }
 }
 
@@ -244,10 +239,9 @@ static void write_intervention(weir_jsonw *w, const weir_attached_hook *h)
     weir_jsonw_object(w);
     write_what(w, h);
     if (h->declared) {
-        int n = selector_length(h);
+        int n = shown_length(h);
         char *path = file_of(h);
-        weir_jsonw_key(w, "value");
-        weir_jsonw_cstr(w, h->args[n] ? h->args + n + 1 : "zero");
+        weir_jsonw_key_cstr(w, "value", h->args[n] ? h->args + n + 1 : "zero");
         if (path)
             write_file(w, path);
         free(path);
@@ -282,8 +276,8 @@ void weir_attach_say(const weir_attach *a, const weir_cli *cli)
             continue;
         if (missed)
             snprintf(left, sizeof left, ", %lld left alone (the dump lacks them)", (long long)missed);
-        weir_cli_note(cli, "%s %.*s: %lld row%s changed%s", h->kind, selector_length(h), h->args ? h->args : "",
-                      (long long)rows, rows == 1 ? "" : "s", left);
+        weir_cli_note(cli, "%s%s%.*s: %lld row%s changed%s", h->kind, h->args ? " " : "", shown_length(h),
+                      h->args ? h->args : "", (long long)rows, rows == 1 ? "" : "s", left);
     }
 }
 
@@ -296,10 +290,8 @@ void weir_attach_write(const weir_attach *a, weir_jsonw *w)
             continue;
         weir_jsonw_object(w);
         write_what(w, &a->hook[i]);
-        weir_jsonw_key(w, "rows_changed");
-        weir_jsonw_int(w, rows);
-        weir_jsonw_key(w, "rows_missing");
-        weir_jsonw_int(w, missed);
+        weir_jsonw_key_int(w, "rows_changed", rows);
+        weir_jsonw_key_int(w, "rows_missing", missed);
         weir_jsonw_end(w);
     }
     weir_jsonw_end(w);

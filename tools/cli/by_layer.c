@@ -111,10 +111,21 @@ static void show(const weir_by_layer *l, int64_t rows)
         weir_progress_update(l->progress, (double)done / (double)(l->parts * l->rows), done / l->parts);
 }
 
+/* Did an earlier process leave rows of any part? */
+static bool holds_rows(const weir_by_layer *l)
+{
+    for (int64_t i = 0; i < l->parts; i++)
+        if (weir_dump_point_rows(l->dump, point_of(l, i)) > 0)
+            return true;
+    return false;
+}
+
 /* A run that goes on says where. */
 static void say_where(const weir_by_layer *l, int64_t first)
 {
     char rows[32];
+    if (!holds_rows(l))
+        return;
     if (l->part == 0 && first == 0)
         weir_cli_note(l->cli, "going on from the first layer: no stream between layers was left");
     else

@@ -56,11 +56,12 @@ static int compare(const weir_cli *cli, const char *path, weir_dump_reader *r, c
                    const weir_selector *sel, const weir_dump_options *o, const weir_docs_block *shard)
 {
     weir_err err = {0};
-    char fingerprint[65], ctx[24], stride[24], storage[32] = "float32", block[48] = "";
+    char fingerprint[65], ctx[24], stride[24], compress[24], storage[32] = "float32", block[48] = "";
     if (weir_model_fingerprint(m, o->hash_full, fingerprint, &err) != WEIR_OK)
         return weir_cli_fail(cli, &err);
     snprintf(ctx, sizeof ctx, "%lld", (long long)o->ctx);
     snprintf(stride, sizeof stride, "%lld", (long long)o->stride);
+    snprintf(compress, sizeof compress, "%d", o->compress);
     if (shard)
         snprintf(block, sizeof block, "%lld/%lld", (long long)shard->shard, (long long)shard->shards);
     if (o->f16)
@@ -72,9 +73,13 @@ static int compare(const weir_cli *cli, const char *path, weir_dump_reader *r, c
                           {"stride", stride},
                           {"bos", o->bos},
                           {"storage", storage},
+                          {"compress", compress},
                           {"interventions", o->interventions},
                           {"run_options", o->run_options},
                           {"shard", block}};
+    if (weir_dump_has_logprob(r) != o->logprob)
+        return weir_cli_usage(cli, "--resume: %s is complete, but has %s (without --resume it is replaced)", path,
+                              o->logprob ? "no log-probabilities" : "log-probabilities, which are not wanted now");
     int code = compare_facts(cli, path, r, facts, sizeof facts / sizeof *facts);
     return code == WEIR_EXIT_OK ? compare_hooks(cli, path, r, m, sel) : code;
 }

@@ -30,12 +30,9 @@ bool weir_session_rereadable(const weir_session *s, const char **name)
 static void put_text(weir_jsonw *w, const char *kind, const char *name, int64_t bytes, const char *sha256)
 {
     weir_jsonw_object(w);
-    weir_jsonw_key(w, kind);
-    weir_jsonw_cstr(w, name);
-    weir_jsonw_key(w, "bytes");
-    weir_jsonw_int(w, bytes);
-    weir_jsonw_key(w, "sha256");
-    sha256 ? weir_jsonw_cstr(w, sha256) : weir_jsonw_null(w);
+    weir_jsonw_key_cstr(w, kind, name);
+    weir_jsonw_key_int(w, "bytes", bytes);
+    weir_jsonw_key_cstr(w, "sha256", sha256);
     weir_jsonw_end(w);
 }
 
@@ -59,26 +56,14 @@ static weir_status put_texts(weir_jsonw *w, const weir_docs_options *o, weir_err
     return WEIR_OK;
 }
 
-static void put_str(weir_jsonw *w, const char *key, const char *value)
-{
-    weir_jsonw_key(w, key);
-    value ? weir_jsonw_cstr(w, value) : weir_jsonw_null(w);
-}
-
-static void put_int(weir_jsonw *w, const char *key, int64_t value)
-{
-    weir_jsonw_key(w, key);
-    weir_jsonw_int(w, value);
-}
-
 static void put_options(weir_jsonw *w, const weir_session_args *a)
 {
-    put_str(w, "docs", a->text.docs);
-    put_str(w, "field", a->text.field);
-    put_int(w, "jsonl", a->text.jsonl);
-    put_int(w, "ids", a->rows.ids);
-    put_int(w, "max_tokens", a->rows.max_tokens);
-    put_str(w, "positions", a->rows.positions);
+    weir_jsonw_key_cstr(w, "docs", a->text.docs);
+    weir_jsonw_key_cstr(w, "field", a->text.field);
+    weir_jsonw_key_int(w, "jsonl", a->text.jsonl);
+    weir_jsonw_key_int(w, "ids", a->rows.ids);
+    weir_jsonw_key_int(w, "max_tokens", a->rows.max_tokens);
+    weir_jsonw_key_cstr(w, "positions", a->rows.positions);
 }
 
 char *weir_session_identity(const weir_session *s)

@@ -118,7 +118,8 @@ static int read_shard(weir_docs_options *o, const weir_cli *cli, const char *tex
 {
     char first[24];
     size_t n = strcspn(text, "/");
-    if (n >= sizeof first || text[n] != '/' || (memcpy(first, text, n), first[n] = 0, !weir_parse_int(first, &o->shard)) ||
+    if (n >= sizeof first || text[n] != '/' ||
+        (memcpy(first, text, n), first[n] = 0, !weir_parse_int(first, &o->shard)) ||
         !weir_parse_int(text + n + 1, &o->shards))
         return weir_cli_usage(cli, "--shard %s: write I/N, such as 0/4: the first of four shards", text);
     if (o->shards < 1 || o->shards > SHARDS_MAX)

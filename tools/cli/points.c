@@ -17,12 +17,10 @@ static void print_row(const weir_point *p, int wide, FILE *out)
 static void write_point(weir_jsonw *w, const weir_point *p)
 {
     weir_jsonw_object(w);
-    weir_jsonw_key(w, "name");
-    weir_jsonw_cstr(w, p->name);
+    weir_jsonw_key_cstr(w, "name", p->name);
     weir_jsonw_key(w, "layer"); /* null: outside the blocks */
     p->layer < 0 ? weir_jsonw_null(w) : weir_jsonw_int(w, p->layer);
-    weir_jsonw_key(w, "letters");
-    weir_jsonw_cstr(w, p->letters);
+    weir_jsonw_key_cstr(w, "letters", p->letters);
     weir_jsonw_key(w, "shape"); /* null: as many as the run has */
     weir_jsonw_array(w);
     weir_jsonw_null(w);
@@ -30,8 +28,7 @@ static void write_point(weir_jsonw *w, const weir_point *p)
         weir_jsonw_int(w, p->heads);
     p->keyed ? weir_jsonw_null(w) : weir_jsonw_int(w, p->size);
     weir_jsonw_end(w);
-    weir_jsonw_key(w, "read_only");
-    weir_jsonw_bool(w, p->read_only);
+    weir_jsonw_key_bool(w, "read_only", p->read_only);
     weir_jsonw_end(w);
 }
 

@@ -45,8 +45,8 @@ static void say_losses(const weir_report *r, const weir_cli *cli)
 {
     char a[64], b[64];
     if (r->counts.lost_bytes)
-        weir_cli_note(cli, "%s in %s lost: this vocabulary cannot hold them", count_text(r->counts.lost_bytes, "byte", a),
-                      count_text(r->counts.lost_docs, "document", b));
+        weir_cli_note(cli, "%s in %s lost: this vocabulary cannot hold them",
+                      count_text(r->counts.lost_bytes, "byte", a), count_text(r->counts.lost_docs, "document", b));
     if (weir_docs_skipped(r->docs))
         weir_cli_note(cli, "%s skipped", count_text(weir_docs_skipped(r->docs), "empty document", a));
     if (r->summary.dropped_fields)
@@ -86,35 +86,17 @@ void weir_report_say(const weir_report *r, const weir_cli *cli)
                       count_text(m.packed_again, "time", a));
 }
 
-static void write_int(weir_jsonw *w, const char *key, int64_t v)
-{
-    weir_jsonw_key(w, key);
-    weir_jsonw_int(w, v);
-}
-
-static void write_double(weir_jsonw *w, const char *key, double v)
-{
-    weir_jsonw_key(w, key);
-    weir_jsonw_double(w, v);
-}
-
-static void write_str(weir_jsonw *w, const char *key, const char *v)
-{
-    weir_jsonw_key(w, key);
-    v ? weir_jsonw_cstr(w, v) : weir_jsonw_null(w);
-}
-
 static void write_memory(const weir_report *r, weir_jsonw *w)
 {
     weir_model_memory m = weir_model_memory_of(r->model);
     weir_jsonw_key(w, "memory");
     weir_jsonw_object(w);
-    write_int(w, "peak", peak_memory());
-    write_int(w, "mapped", m.mapped);
-    write_int(w, "panels", m.panels);
-    write_int(w, "model_other", m.other);
-    write_int(w, "arena", weir_run_arena_bytes(r->run));
-    write_int(w, "packed_again", m.packed_again);
+    weir_jsonw_key_int(w, "peak", peak_memory());
+    weir_jsonw_key_int(w, "mapped", m.mapped);
+    weir_jsonw_key_int(w, "panels", m.panels);
+    weir_jsonw_key_int(w, "model_other", m.other);
+    weir_jsonw_key_int(w, "arena", weir_run_arena_bytes(r->run));
+    weir_jsonw_key_int(w, "packed_again", m.packed_again);
     weir_jsonw_end(w);
 }
 
@@ -123,28 +105,28 @@ void weir_report_json(const weir_report *r, FILE *out)
     weir_jsonw w;
     weir_jsonw_init(&w, out);
     weir_jsonw_object(&w);
-    write_str(&w, "dump", r->dump);
-    write_str(&w, "model", weir_model_info_of(r->model)->name);
-    write_str(&w, "kernel", weir_run_kernel(r->run));
-    write_int(&w, "threads", weir_run_threads(r->run));
-    write_int(&w, "tokens", r->counts.tokens);
-    write_int(&w, "documents", r->counts.docs);
-    write_int(&w, "skipped_documents", weir_docs_skipped(r->docs));
-    write_int(&w, "lost_bytes", r->counts.lost_bytes);
-    write_int(&w, "dropped_fields", r->summary.dropped_fields);
-    write_int(&w, "rows", r->rows);
-    write_int(&w, "rows_run", r->rows_run);
-    write_int(&w, "hooks", r->summary.datasets);
-    write_int(&w, "raw_bytes", r->summary.raw_bytes);
-    write_int(&w, "file_bytes", r->summary.file_bytes);
-    write_double(&w, "ratio", ratio(r));
-    write_double(&w, "seconds", r->seconds);
-    write_double(&w, "tokens_per_second", rate(r));
+    weir_jsonw_key_cstr(&w, "dump", r->dump);
+    weir_jsonw_key_cstr(&w, "model", weir_model_info_of(r->model)->name);
+    weir_jsonw_key_cstr(&w, "kernel", weir_run_kernel(r->run));
+    weir_jsonw_key_int(&w, "threads", weir_run_threads(r->run));
+    weir_jsonw_key_int(&w, "tokens", r->counts.tokens);
+    weir_jsonw_key_int(&w, "documents", r->counts.docs);
+    weir_jsonw_key_int(&w, "skipped_documents", weir_docs_skipped(r->docs));
+    weir_jsonw_key_int(&w, "lost_bytes", r->counts.lost_bytes);
+    weir_jsonw_key_int(&w, "dropped_fields", r->summary.dropped_fields);
+    weir_jsonw_key_int(&w, "rows", r->rows);
+    weir_jsonw_key_int(&w, "rows_run", r->rows_run);
+    weir_jsonw_key_int(&w, "hooks", r->summary.datasets);
+    weir_jsonw_key_int(&w, "raw_bytes", r->summary.raw_bytes);
+    weir_jsonw_key_int(&w, "file_bytes", r->summary.file_bytes);
+    weir_jsonw_key_double(&w, "ratio", ratio(r));
+    weir_jsonw_key_double(&w, "seconds", r->seconds);
+    weir_jsonw_key_double(&w, "tokens_per_second", rate(r));
     write_memory(r, &w);
     weir_jsonw_key(&w, "interventions");
     weir_attach_write(r->attach, &w);
     if (r->hook_output)
-        write_str(&w, "hook_output", r->hook_output);
+        weir_jsonw_key_cstr(&w, "hook_output", r->hook_output);
     weir_jsonw_end(&w);
     fputc('\n', out);
 }

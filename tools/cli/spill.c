@@ -207,6 +207,16 @@ void weir_spill_close(weir_spill *s, bool keep)
         free(own[i]);
 }
 
+void weir_spill_forget(const char *dump)
+{
+    char path[4096];
+    for (int i = 0; i < FILES; i++)
+        if (snprintf(path, sizeof path, "%s.part.stream/%s", dump, names[i]) < (int)sizeof path)
+            unlink(path);
+    if (snprintf(path, sizeof path, "%s.part.stream", dump) < (int)sizeof path)
+        rmdir(path);
+}
+
 int64_t weir_spill_base(const weir_spill *s)
 {
     return s->base;

@@ -26,6 +26,8 @@ typedef struct weir_spill_options {
 WEIR_CHECKED weir_status weir_spill_open(weir_spill **out, const weir_spill_options *o, weir_err *err);
 /* keep: for going on later. NULL is fine. */
 void weir_spill_close(weir_spill *s, bool keep);
+/* Removes what an earlier run may have left beside this dump, which is complete. */
+void weir_spill_forget(const char *dump);
 /* Kept rows of the corpus before its first batch here: those that the dump had in full when the stream was begun. -1:
  * nothing is there to go on with. */
 int64_t weir_spill_base(const weir_spill *s);

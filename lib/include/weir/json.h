@@ -76,8 +76,7 @@ WEIR_API bool weir_str_eq(weir_str s, const char *z);
  *     weir_jsonw w;
  *     weir_jsonw_init(&w, stdout);
  *     weir_jsonw_object(&w);
- *     weir_jsonw_key(&w, "rows");
- *     weir_jsonw_int(&w, 12);
+ *     weir_jsonw_key_int(&w, "rows", 12);
  *     weir_jsonw_end(&w);                      // {"rows":12}
  */
 typedef struct weir_jsonw {
@@ -99,6 +98,11 @@ WEIR_API void weir_jsonw_double(weir_jsonw *w, double v);
 WEIR_API void weir_jsonw_float(weir_jsonw *w, float v); /* shortest digits that give the same float back */
 WEIR_API void weir_jsonw_bool(weir_jsonw *w, bool v);
 WEIR_API void weir_jsonw_null(weir_jsonw *w);
+/* A key and its value in one call; z NULL: null. */
+WEIR_API void weir_jsonw_key_cstr(weir_jsonw *w, const char *key, const char *z);
+WEIR_API void weir_jsonw_key_int(weir_jsonw *w, const char *key, int64_t v);
+WEIR_API void weir_jsonw_key_double(weir_jsonw *w, const char *key, double v);
+WEIR_API void weir_jsonw_key_bool(weir_jsonw *w, const char *key, bool v);
 
 #ifdef __cplusplus
 }

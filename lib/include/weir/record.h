@@ -199,7 +199,8 @@ WEIR_API bool weir_dump_is_complete(const weir_dump_reader *r);
  * the run has ended and given the file its final name. Pointers that were borrowed stay valid. After a failure the
  * reader can only be refreshed again or closed. */
 WEIR_API WEIR_CHECKED weir_status weir_dump_refresh(weir_dump_reader *r, weir_err *err);
-/* A root attribute as text (numbers formatted), as it was when first asked for; borrowed; NULL when absent. */
+/* A root attribute as text (numbers formatted), as it was when first asked for; borrowed; NULL: absent, or out
+ * of memory. */
 WEIR_API const char *weir_dump_attr(weir_dump_reader *r, const char *name);
 
 /* Rows that tokens and every hook have. In a file that is not complete a hook may have more (weir_dump_hook.rows). */

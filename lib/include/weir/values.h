@@ -3,9 +3,10 @@
  * The built-in hooks ablate, scale, steer, set, patch and project-out are made of this; a hook of one's own that writes
  * may be, too (hooks/set.c is the shortest one):
  *
- *     struct mine { weir_target target; ... };         // the target comes first: the functions below take it for
- * `self` weir_target_open(&s->target, model, "mine", args, &value, err);        // "SEL=VALUE"
- *     weir_target_vectors(&s->target, value, 1, err);                       // a vector for each point that SEL names
+ *     struct mine { weir_target target; ... };   // the target comes first: `self` of the functions below points to it
+ *     const char *value;
+ *     weir_target_open(&s->target, model, "mine", "mine:SEL=VALUE", args, &value, err);
+ *     weir_target_vectors(&s->target, value, 1, err);                  // a vector for each point that SEL names
  *     ...
  *     weir_target_row r = weir_target_rows(&s->target, v);
  *     while (weir_target_next(&r))
@@ -37,10 +38,11 @@ WEIR_API void weir_array_free(weir_array *a);
  *   .npy          numpy's format, versions 1 to 3: f2 f4 f8, i1 to i8, u1 to u8, either byte order, C or Fortran order
  *   safetensors   F32, F16 or BF16; NAME is a tensor, and can be left out when the file has one only
  *   HDF5          a file of weir's; NAME is a hook point of a dump (its rows) or of a statistics file (its mean), by
- * default the point `hook` itself; a NAME with a slash is the path of any dataset of numbers in the file told apart by
- * their first bytes. The first axis are the rows, the others make up the width; an array of one axis is one row. ROW
- * chooses one row, counted from 0, negative ones from the end; C, a number, multiplies all. Numbers become float32; one
- * that is no finite float32 is an error.
+ *                 default the point `hook` itself; a NAME with a slash is the path of any dataset of numbers in it
+ *
+ * which are told apart by their first bytes. The first axis are the rows, the others make up the width; an array of one
+ * axis is one row. ROW chooses one row, counted from 0, negative ones from the end; C, a number, multiplies all.
+ * Numbers become float32; one that is no finite float32 is an error.
  *
  * The text is read from the right: *C, then @ROW, then ::NAME (from the first `::` with a file before it) are taken
  * off, but only as long as what is left does not name an existing file. So a file called `v@1` is meant by `v@1`, and
@@ -54,7 +56,7 @@ WEIR_API WEIR_CHECKED weir_status weir_values_load(weir_array *out, const char *
 /* The mean of hook point `hook`: what a statistics file (`--hook stats:FILE.h5=SEL`) says, or, of a dump, the mean of
  * all its rows, added up in float64 in their order. One row. */
 WEIR_API WEIR_CHECKED weir_status weir_values_mean(weir_array *out, const char *path, const char *hook, weir_err *err);
-/* The path in FILE[::NAME][@ROW][*C], for provenance: a copy (free), NULL when out of memory. */
+/* The path in FILE[::NAME][@ROW][*C], for provenance: a copy (free); NULL: the text is none, or out of memory. */
 WEIR_API char *weir_values_path(const char *text);
 
 /* --- rows of a dump by document and position */
