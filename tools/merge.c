@@ -18,7 +18,7 @@ static const weir_opt own_opts[] = {
      "whole can be moved",
      offsetof(merge_args, as_virtual)},
     {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
-     "replace OUT.h5 if it is a file of weir's, and what a killed merge left in OUT.h5.part",
+     "replace OUT.h5 if it is a dump, and what a killed merge left in OUT.h5.part",
      offsetof(merge_args, force)},
     {"memory", 0, NULL, WEIR_OPT_BYTES, "BYTES", 1, 0, "256M",
      "rows that are held at a time; less means that the files are opened more often. K, M or G may follow",

@@ -111,6 +111,17 @@ hid_t weir_h5_create_file(const char *path)
     return f;
 }
 
+herr_t weir_h5_start_swmr(hid_t file)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    herr_t r = H5Fstart_swmr_write(file);
+    for (int i = 0; r < 0 && i < LOCK_TRIES && was_locked(); i++) {
+        nanosleep(&moment, NULL);
+        r = H5Fstart_swmr_write(file);
+    }
+    return r;
+}
+
 hid_t weir_h5_open_file(const char *path, bool locked, bool apart)
 {
     hid_t fapl = weir_h5_access();

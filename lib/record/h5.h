@@ -26,6 +26,8 @@ hid_t weir_h5_access(void);
 /* Creating, without object times; -1 on failure, the reason left for weir_h5_fail. in_order: the group keeps the order
  * in which its links were made. A dataset of fixed size, contiguous, without filters. */
 hid_t weir_h5_create_file(const char *path);
+/* H5Fstart_swmr_write; a follower's moment of holding the lock is waited for. */
+herr_t weir_h5_start_swmr(hid_t file);
 /* Opens for reading and writing; -1 on failure, the reason left for weir_h5_fail. locked: no other program may have it
  * open. apart: also if HDF5 has the file open in this process already, which it has after a close that was left out:
  * what it keeps of that is not looked at. */

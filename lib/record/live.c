@@ -39,7 +39,7 @@ static weir_status go_live(weir_dump *d, weir_err *err)
             d->out.part);
         return WEIR_OK;
     }
-    if (H5Fstart_swmr_write(d->file) < 0)
+    if (weir_h5_start_swmr(d->file) < 0)
         return weir_h5_fail(err, "cannot begin to write %s in SWMR mode", d->out.part);
     d->live = true;
     flock(weir_h5_descriptor(d->file), LOCK_SH | LOCK_NB);

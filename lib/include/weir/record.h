@@ -29,7 +29,7 @@ typedef struct weir_dump weir_dump;
 typedef struct weir_dump_options {
     int compress;        /* deflate level 0..9; default 1 */
     int threads;         /* 0: all processors */
-    bool force;          /* replace an existing PATH.part (an existing PATH is replaced only if it is ours) */
+    bool force;          /* replace an existing PATH.part (an existing PATH is replaced only if it is a dump) */
     bool logprob;        /* write /tokens/logprob */
     bool logprob_late;   /* ... by weir_dump_logprobs, not with the tokens */
     int64_t ctx, stride; /* recorded as attributes */
@@ -50,7 +50,7 @@ typedef struct weir_dump_options {
 WEIR_API void weir_dump_options_init(weir_dump_options *o);
 
 /* tok may be NULL: an empty /vocab. m is borrowed until weir_dump_select has been called, tok not at all. Refused
- * (WEIR_E_ARG): a PATH that exists and is no file of ours; a PATH.part that exists, without force or resume. */
+ * (WEIR_E_ARG): a PATH that exists and is no dump; a PATH.part that exists, without force or resume. */
 WEIR_API WEIR_CHECKED weir_status weir_dump_create(weir_dump **out, const char *path, const weir_model *m,
                                                    const weir_tokenizer *tok, const weir_dump_options *o,
                                                    weir_err *err);
@@ -301,7 +301,7 @@ typedef struct weir_stats_item {
 } weir_stats_item;
 
 /* Creates PATH.part, so that a place that cannot be written to shows before the work is done. PATH is replaced in the
- * end only if it is a file of ours; a PATH.part that exists is refused (WEIR_E_ARG). m is not kept. */
+ * end only if it is a statistics file; a PATH.part that exists is refused (WEIR_E_ARG). m is not kept. */
 WEIR_API WEIR_CHECKED weir_status weir_stats_create(weir_stats **out, const char *path, const weir_model *m,
                                                     weir_err *err);
 WEIR_API WEIR_CHECKED weir_status weir_stats_add(weir_stats *s, const weir_stats_item *item, weir_err *err);
@@ -319,7 +319,7 @@ WEIR_API WEIR_CHECKED weir_status weir_dump_shard(weir_dump *d, const weir_docs 
 
 typedef struct weir_merge_options {
     bool as_virtual; /* hooks become virtual datasets that point into the files, one mapping a file */
-    bool force;      /* replace an existing OUT that is a file of ours, and an OUT.part */
+    bool force;      /* replace an existing OUT that is a dump, and an OUT.part */
     int threads;     /* 0: all processors */
     int64_t memory;  /* bytes of rows that are held at a time, a band of one dataset at least; 0: 256 MiB */
     const char *command_line;
