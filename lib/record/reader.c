@@ -161,8 +161,7 @@ void weir_dump_read_plainly(weir_dump_reader *r, bool plainly)
 weir_status weir_read_check_range(int64_t row, int64_t n, int64_t rows, weir_err *err)
 {
     if (row < 0 || n < 0 || row > rows || n > rows - row)
-        return weir_fail(err, WEIR_E_ARG, "rows %" PRId64 " to %" PRId64 " are asked of %" PRId64, row, row + n - 1,
-                         rows);
+        return weir_fail(err, WEIR_E_ARG, "%" PRId64 " rows from row %" PRId64 " on are asked of %" PRId64, n, row, rows);
     return WEIR_OK;
 }
 

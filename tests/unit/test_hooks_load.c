@@ -10,7 +10,7 @@ enum { ROWS = 6 };
 static weir_model *model;
 static int32_t *ids;
 
-static void shell(const char *fmt, ...)
+WEIR_PRINTF(1, 2) static void shell(const char *fmt, ...)
 {
     char command[4096];
     va_list ap;

@@ -31,7 +31,7 @@ static int64_t chunk_at(const char *path, int64_t row, int64_t column, hsize_t *
 
 static void poke(const char *path, int64_t offset, uint8_t mask)
 {
-    uint8_t b;
+    uint8_t b = 0;
     int fd = open(path, O_RDWR);
     assert_true(fd >= 0 && pread(fd, &b, 1, offset) == 1);
     b ^= mask;
