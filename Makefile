@@ -57,10 +57,10 @@ endif
 LIBS = $(HDF5_LIBS) -lz $(LIBS_DEFLATE) -lm -ldl -lpthread $(OMPFLAG)
 
 # --- sources. ROOMS narrows the library while one part is being built.
-ROOMS  ?= base io tokenizer kernels model run hooks record
+ROOMS  ?= base io tokenizer kernels model run hooks record search
 LIBSRC := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$(r)/*.c)))
 HOOKSRC := $(if $(filter hooks,$(ROOMS)),$(sort $(wildcard hooks/*.c)))
-TOOLSRC := $(sort $(wildcard tools/*.c)) $(sort $(wildcard tools/cli/*.c))
+TOOLSRC := $(sort $(wildcard tools/*.c)) $(sort $(wildcard tools/cli/*.c)) $(sort $(wildcard tools/neurons/*.c))
 TOOLS   := $(filter-out weir,$(basename $(notdir $(wildcard tools/*.c))))
 # Tools that are also links by bare name (a name that would hide a system program is not).
 BARE    := $(filter trace neuron-top logit-lens rome generate notebook-export,$(TOOLS))
@@ -92,7 +92,8 @@ help:
 ## make install      PREFIX (/usr/local), DESTDIR
 
 DEPS := build-essential pkg-config libhdf5-dev hdf5-tools zlib1g-dev libdeflate-dev liblapacke-dev libcmocka-dev \
-        python3 python3-venv python3-numpy python3-h5py python3-xarray python3-h5netcdf python3-pytest clang libomp-dev
+        python3 python3-venv python3-numpy python3-h5py python3-xarray python3-h5netcdf python3-pytest clang libomp-dev \
+        chromium chromium-driver python3-selenium
 deps:
 	$(if $(filter 0,$(shell id -u)),,sudo) sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(DEPS)'
 
@@ -104,6 +105,9 @@ $(BUILD)/lib/record/%.o: EXTRA = $(HDF5_CFLAGS)
 $(BUILD)/lib/record/deflate_%.o $(BUILD)/lib/record/round%.o: OPT = -O3 -g
 $(BUILD)/lib/record/%_avx2.o: EXTRA = -mavx2 -mfma -mf16c
 $(BUILD)/lib/record/%_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512
+$(BUILD)/lib/search/moments_%.o $(BUILD)/lib/search/scan_%.o: OPT = -O3 -g
+$(BUILD)/lib/search/%_avx2.o: EXTRA = -mavx2 -mfma -mf16c
+$(BUILD)/lib/search/%_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512
 $(BUILD)/lib/kernels/%.o: OPT = -O3 -g
 $(BUILD)/lib/kernels/%_avx2.o: EXTRA = -mavx2 -mfma -mf16c
 $(BUILD)/lib/kernels/%_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512
@@ -118,6 +122,12 @@ $(BUILD)/prefix: FORCE
 .PHONY: FORCE
 FORCE:
 $(BUILD)/lib/model/brook.o: EXTRA = -DWEIR_DATADIR='"$(PREFIX)/share/weir"'
+# The page of neuron-top, as a C string.
+$(GEN)/neurons_page.h: tools/neurons/page.html tools/neurons/embed.sh
+	@mkdir -p $(@D)
+	@sh tools/neurons/embed.sh weir_neurons_page $< > $@
+$(BUILD)/tools/neurons/html.o: $(GEN)/neurons_page.h
+$(BUILD)/tools/neurons/html.o: EXTRA = -I$(GEN)
 # hooks/ and tools/ see the public headers only: reaching into the library does not build.
 $(BUILD)/hooks/%.o: INC = -Ilib/include
 $(BUILD)/tools/%.o: INC = -Ilib/include -Itools

@@ -78,11 +78,12 @@ def test_tools_and_hooks_use_public_headers_only():
             assert os.path.exists(os.path.join(os.path.dirname(f), include)) or os.path.exists(os.path.join(ROOT, "tools", include))
 
 
-ORDER = ["base", "io", "tokenizer", "kernels", "model", "run", "hooks", "record"]
+ORDER = ["base", "io", "tokenizer", "kernels", "model", "run", "hooks", "record", "search"]
 ALLOWED = {
     "base": {"base"}, "io": {"base", "io"}, "tokenizer": {"base", "io", "tokenizer"}, "kernels": {"base", "io", "kernels"},
     "model": {"base", "io", "kernels", "model"}, "run": {"base", "kernels", "model", "run"},
     "hooks": {"base", "model", "run", "hooks"}, "record": {"base", "io", "kernels", "hooks", "record"},
+    "search": {"base", "io", "kernels", "model", "record", "search"},
 }
 
 

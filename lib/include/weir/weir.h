@@ -6,6 +6,7 @@
 #include "hook.h"
 #include "json.h"
 #include "model.h"
+#include "neurons.h"
 #include "record.h"
 #include "run.h"
 #include "tensor.h"

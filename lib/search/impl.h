@@ -1,0 +1,202 @@
+/* search/impl.h: what a search holds, for the files of this room. The promise (weir/neurons.h): everything here is a
+ * function of the set of rows that were fed, never of how they came. Lists keep the best by a total order, sums are
+ * integers, samples are the smallest by a hash of the place.
+ *
+ * Who does what: neurons.c new, free, small questions; rows.c a pass's rows: masks, keys of duplicates, hashes; add.c
+ * one table's values, cut into blocks of neurons over threads; scan_*.c the kernel that looks at every value (lists,
+ * counts, histogram); list.c lists; samples.c bands and random places; moments*.c exact sums; mean.c WEIR_RANK_MEAN;
+ * detail.c named neurons; spool.c temporary files; texts.c the tokens that results need; file*.c, merge.c; cluster.c;
+ * weights.c, gate.c.
+ */
+#ifndef WEIR_SEARCH_IMPL_H
+#define WEIR_SEARCH_IMPL_H
+
+#include <weir/neurons.h>
+
+#include "base/mem.h"
+#include "base/parallel.h"
+#include "search/moments.h"
+#include "search/spool.h"
+
+enum {
+    WEIR_NEURONS_BLOCK = 64, /* neurons that one thread looks at together */
+};
+
+/* A place of the text. */
+typedef struct weir_place {
+    uint32_t doc, pos;
+} weir_place;
+
+static inline bool weir_place_before(weir_place a, weir_place b)
+{
+    return a.doc < b.doc || (a.doc == b.doc && a.pos < b.pos);
+}
+
+/* Lists of the n neurons of a table: neuron i's places lie at [i * room, i * room + size[i]), in no order before
+ * weir_neurons_finish, best first after it. room = k + 1: the place that just missed the list tells which counts are
+ * known (weir_neuron_hit.count). */
+typedef struct weir_lists {
+    int64_t n, room;
+    int32_t *size;  /* [n] */
+    float *least;   /* [n] value of the worst place of a full list, to compare with first; TOP and ABS: what a value must
+                       reach (-infinity: not full yet); BOTTOM likewise from above (+infinity) */
+    float *value;   /* [n, room] */
+    weir_place *at; /* [n, room] */
+    uint64_t *key;  /* [n, room]; NULL without dedup */
+    uint32_t *count; /* [n, room]; NULL without dedup */
+} weir_lists;
+
+/* One entry, as lists take and give it. */
+typedef struct weir_entry {
+    float value;
+    weir_place at;
+    uint64_t key;
+    uint32_t count;
+} weir_entry;
+
+/* The places of a band: those of every bin with the smallest hashes, per_band of them. Sparse: only bins that occur. */
+typedef struct weir_sample {
+    uint64_t hash;
+    weir_place at;
+    float value;
+    uint32_t bin;
+} weir_sample;
+typedef struct weir_samples {
+    /* opaque to others than samples.c and file*.c; see samples.h */
+    struct weir_bin_samples *neuron; /* [n] */
+} weir_samples;
+
+/* Random places of a table: the smallest by (hash, place). */
+typedef struct weir_random {
+    int64_t n;      /* so far, at most options.random */
+    uint64_t *hash; /* [random], ascending */
+    weir_place *at; /* [random] */
+    float *value;   /* [random, neurons]: row r lies at value + row[r] * neurons */
+    int32_t *row;   /* [random] */
+} weir_random;
+
+/* WEIR_RANK_MEAN: the document that is under way, for each neuron. */
+typedef struct weir_mean {
+    double *sum;      /* [n] */
+    float *high, *low, *large;
+    uint32_t *high_at, *low_at, *large_at; /* positions */
+    int64_t *count;   /* [n] finite values */
+} weir_mean;
+
+typedef struct weir_ntable {
+    weir_neurons_table pub; /* own copies */
+    int64_t n;
+    int64_t seen;       /* rows of the pass counter that this table has seen */
+    int64_t rows;       /* counted rows: not masked, not skipped */
+    int64_t skipped;
+    int64_t *nonfinite; /* [n] */
+    int64_t *above;     /* [n, n_thresholds] */
+    float *min, *max;   /* [n] */
+    uint32_t *hist;     /* [n, WEIR_NEURONS_BINS]: since the last spill, below 2^31 each */
+    int64_t *hist_all;  /* [n, WEIR_NEURONS_BINS] what was spilt before, or NULL */
+    int64_t hist_rows;  /* rows counted in hist since the last spill */
+    weir_sums *sums;    /* [n] */
+    weir_lists list[WEIR_NEURONS_LISTS]; /* room 0: not kept */
+    weir_samples samples;
+    weir_random random;
+    weir_mean mean;
+} weir_ntable;
+
+/* A pass: its counted rows, packed. */
+typedef struct weir_pass {
+    int64_t n;        /* rows of the pass, all of them */
+    int64_t counted;
+    int32_t *row;     /* [counted] which rows of the pass */
+    weir_place *at;   /* [counted] */
+    uint64_t *key;    /* [counted] of duplicates; unset without dedup */
+    uint64_t *hash;   /* [counted] of (seed, doc, pos) */
+    int32_t *id;      /* [counted] */
+    uint8_t *last;    /* [counted] 1: the next counted row is another document's (known within the pass only) */
+    int64_t room;
+} weir_pass;
+
+/* Tokens around results: places ascending, each once. */
+typedef struct weir_texts {
+    int64_t n;
+    weir_place *at;
+    int32_t *id;
+    uint8_t *edge;  /* 1: the document's first token; 2: the last that was seen; or both */
+    float **value;  /* [n_named][n] activations, NaN unknown; NULL without named neurons */
+} weir_texts;
+
+typedef struct weir_detail weir_detail;     /* detail.c: named neurons */
+typedef struct weir_weights weir_weights;   /* weights.c: tokens read from the weights, by table */
+
+struct weir_neurons {
+    weir_neurons_options o; /* own copies behind its pointers */
+    weir_neurons_named *named;
+    float threshold[WEIR_NEURONS_MAX_THRESHOLDS];
+    int threads;
+    int n_tables;
+    weir_ntable *table;
+    weir_neurons_counts counts;
+    /* vocabulary */
+    int64_t n_vocab;
+    uint8_t *vocab;
+    int64_t *vocab_at; /* [n_vocab + 1] */
+    uint8_t *special;  /* [n_vocab] or NULL */
+    /* feeding */
+    weir_pass pass;
+    struct weir_history *history; /* rows.c: the document under way */
+    weir_spool *tokens;           /* every token that was fed, payload id */
+    weir_spool **heat;            /* [n_named] values of named neurons, payload float bits; or NULL */
+    const struct weir_scan_kernels *kernel;
+    /* results */
+    bool finished;
+    weir_texts texts; /* of what was read or merged before, and after weir_neurons_finish of all */
+    weir_detail *detail; /* NULL: no named neurons */
+    weir_weights *weights; /* NULL: not computed */
+    weir_neurons_about about;
+    struct weir_buf_of_about { char *text[6]; } own;
+};
+
+/* --- lists (list.c) */
+/* Better than, for list `which`: value first, then place. */
+bool weir_entry_better(weir_neurons_list which, float a, weir_place at_a, float b, weir_place at_b);
+WEIR_CHECKED weir_status weir_lists_new(weir_lists *l, int64_t n, int64_t k, bool dedup, weir_err *err);
+void weir_lists_free(weir_lists *l);
+/* Puts e into neuron i's list if it belongs there. Any order of calls gives the same list. */
+void weir_lists_put(weir_lists *l, weir_neurons_list which, int64_t i, const weir_entry *e);
+void weir_lists_sort(weir_lists *l, weir_neurons_list which, int64_t i);
+weir_entry weir_lists_get(const weir_lists *l, int64_t i, int64_t at);
+
+/* --- samples (samples.c) */
+WEIR_CHECKED weir_status weir_samples_new(weir_samples *s, int64_t n, weir_err *err);
+void weir_samples_free(weir_samples *s, int64_t n);
+/* per: options.per_band */
+WEIR_CHECKED weir_status weir_samples_put(weir_samples *s, int64_t i, int64_t per, const weir_sample *e, weir_err *err);
+/* All that neuron i has, in order of (bin, hash, place): at most cap are written; returns how many there are. */
+int64_t weir_samples_get(const weir_samples *s, int64_t i, weir_sample *out, int64_t cap);
+WEIR_CHECKED weir_status weir_random_put(weir_random *r, int64_t most, int64_t neurons, uint64_t hash, weir_place at,
+                                         const float *values, int64_t stride_of_values, weir_err *err);
+
+/* 64 well mixed bits of a place and a seed. */
+uint64_t weir_place_hash(uint64_t seed, weir_place at);
+
+/* --- texts (texts.c) */
+/* Gathers the tokens around every place that lists and samples hold, from the spool and from what was there. */
+WEIR_CHECKED weir_status weir_texts_gather(weir_neurons *s, weir_err *err);
+/* Tokens of a file that is read or merged join those that are there (places that both have once). Takes copies. */
+WEIR_CHECKED weir_status weir_texts_join(weir_neurons *s, const weir_texts *more, weir_err *err);
+void weir_texts_free(weir_texts *t, int n_named);
+/* The index of a place in texts, or -1. */
+int64_t weir_texts_find(const weir_texts *t, weir_place at);
+
+/* --- named neurons (detail.c). x: as in weir_neurons_add; whole rows. */
+WEIR_CHECKED weir_status weir_detail_new(weir_neurons *s, weir_err *err);
+void weir_detail_free(weir_detail *d);
+/* rows: [m] indices into s->pass of the counted rows of table t (skipped ones left out). */
+WEIR_CHECKED weir_status weir_detail_add(weir_neurons *s, int t, const weir_neurons_values *v, const int32_t *rows,
+                                         int64_t m, weir_err *err);
+WEIR_CHECKED weir_status weir_detail_merge(weir_neurons *to, const weir_neurons *from, weir_err *err);
+/* The arrays of named neuron j, for files: name and place of each; see detail.h. */
+
+/* --- weights (weights.c) */
+void weir_weights_free(weir_weights *w);
+
+#endif
