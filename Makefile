@@ -123,9 +123,9 @@ $(BUILD)/prefix: FORCE
 FORCE:
 $(BUILD)/lib/model/brook.o: EXTRA = -DWEIR_DATADIR='"$(PREFIX)/share/weir"'
 # The page of neuron-top, as a C string.
-$(GEN)/neurons_page.h: tools/neurons/page.html tools/neurons/embed.sh
+$(GEN)/neurons_page.h: $(wildcard tools/neurons/page*) tools/neurons/embed.sh
 	@mkdir -p $(@D)
-	@sh tools/neurons/embed.sh weir_neurons_page $< > $@
+	@sh tools/neurons/embed.sh weir_neurons_page tools/neurons/page.html > $@
 $(BUILD)/tools/neurons/html.o: $(GEN)/neurons_page.h
 $(BUILD)/tools/neurons/html.o: EXTRA = -I$(GEN)
 # hooks/ and tools/ see the public headers only: reaching into the library does not build.

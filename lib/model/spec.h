@@ -73,6 +73,11 @@ void weir_model_embed_row(const weir_model *m, int32_t id, float *dst);
 int64_t weir_model_embed_rows(const weir_model *m);
 /* Row of the learned position table [C]; pos in [0, ctx). */
 void weir_model_pos_row(const weir_model *m, int64_t pos, float *dst);
+/* Weights of units of a layer's MLP, widened to fp32, dst [n, C]: their rows of pre (gated: the gate) or up, or their
+ * columns of down. unit [n] ascending, in [0, F). Nothing is packed. */
+typedef enum weir_mlp_matrix { WEIR_MLP_PRE, WEIR_MLP_UP, WEIR_MLP_DOWN } weir_mlp_matrix;
+void weir_model_mlp_units(const weir_model *m, int64_t layer, weir_mlp_matrix which, const int64_t *unit, int64_t n,
+                          float *dst);
 /* Lets go of the pages of both tables that were read. */
 void weir_model_tables_drop(const weir_model *m);
 

@@ -2,10 +2,10 @@
  * function of the set of rows that were fed, never of how they came. Lists keep the best by a total order, sums are
  * integers, samples are the smallest by a hash of the place.
  *
- * Who does what: neurons.c new, free, small questions; rows.c a pass's rows: masks, keys of duplicates, hashes; add.c
- * one table's values, cut into blocks of neurons over threads; scan_*.c the kernel that looks at every value (lists,
- * counts, histogram); list.c lists; samples.c bands and random places; moments*.c exact sums; mean.c WEIR_RANK_MEAN;
- * detail.c named neurons; spool.c temporary files; texts.c the tokens that results need; file*.c, merge.c; cluster.c;
+ * Who does what: neurons.c new, free; vocab.c; results.c small questions; rows.c a pass's rows: masks, keys of
+ * duplicates, hashes; add.c one table's values, cut into blocks of neurons over threads; scan_*.c the kernels that look
+ * at every value (scan.h: counts, histogram, what may enter a list); list.c lists; samples.c bands and random places; moments*.c exact sums; mean.c WEIR_RANK_MEAN;
+ * detail.c named neurons; spool.c temporary files; wanted.c, texts.c the tokens that results need; file*.c, merge.c; cluster.c;
  * weights.c, gate.c.
  */
 #ifndef WEIR_SEARCH_IMPL_H
@@ -20,6 +20,7 @@
 
 enum {
     WEIR_NEURONS_BLOCK = 64, /* neurons that one thread looks at together */
+    WEIR_SAMPLES_MAX = 100,  /* options.per_band */
 };
 
 /* A place of the text. */
@@ -38,8 +39,7 @@ static inline bool weir_place_before(weir_place a, weir_place b)
 typedef struct weir_lists {
     int64_t n, room;
     int32_t *size;  /* [n] */
-    float *least;   /* [n] value of the worst place of a full list, to compare with first; TOP and ABS: what a value must
-                       reach (-infinity: not full yet); BOTTOM likewise from above (+infinity) */
+    float *least;   /* [n] of a full list: the value (ABS: magnitude) of its worst place, which lies last in it */
     float *value;   /* [n, room] */
     weir_place *at; /* [n, room] */
     uint64_t *key;  /* [n, room]; NULL without dedup */
@@ -62,31 +62,33 @@ typedef struct weir_sample {
     uint32_t bin;
 } weir_sample;
 typedef struct weir_samples {
-    /* opaque to others than samples.c and file*.c; see samples.h */
-    struct weir_bin_samples *neuron; /* [n] */
+    struct weir_bin_samples *neuron; /* [n]; of samples.c alone */
 } weir_samples;
 
 /* Random places of a table: the smallest by (hash, place). */
 typedef struct weir_random {
-    int64_t n;      /* so far, at most options.random */
-    uint64_t *hash; /* [random], ascending */
-    weir_place *at; /* [random] */
-    float *value;   /* [random, neurons]: row r lies at value + row[r] * neurons */
-    int32_t *row;   /* [random] */
+    int64_t n, room; /* so far; at most options.random */
+    uint64_t *hash;  /* [room], ascending */
+    weir_place *at;  /* [room] */
+    float *value;    /* [room, neurons]: place r's lie at value + row[r] * neurons; NaN: not finite */
+    int32_t *row;    /* [room] */
 } weir_random;
 
 /* WEIR_RANK_MEAN: the document that is under way, for each neuron. */
 typedef struct weir_mean {
-    double *sum;      /* [n] */
-    float *high, *low, *large;
-    uint32_t *high_at, *low_at, *large_at; /* positions */
-    int64_t *count;   /* [n] finite values */
+    bool open; /* a document is under way: */
+    uint32_t doc;
+    double *sum;                  /* [n] */
+    int64_t *count;               /* [n] finite values */
+    float *peak[WEIR_NEURONS_LISTS]; /* [n] by list: the highest, lowest, largest value, and its position */
+    uint32_t *peak_at[WEIR_NEURONS_LISTS];
 } weir_mean;
 
 typedef struct weir_ntable {
     weir_neurons_table pub; /* own copies */
     int64_t n;
-    int64_t seen;       /* rows of the pass counter that this table has seen */
+    bool fed;           /* it has seen rows, up to this place: */
+    weir_place last;
     int64_t rows;       /* counted rows: not masked, not skipped */
     int64_t skipped;
     int64_t *nonfinite; /* [n] */
@@ -109,9 +111,11 @@ typedef struct weir_pass {
     int32_t *row;     /* [counted] which rows of the pass */
     weir_place *at;   /* [counted] */
     uint64_t *key;    /* [counted] of duplicates; unset without dedup */
-    uint64_t *hash;   /* [counted] of (seed, doc, pos) */
+    uint64_t *hash;   /* [counted] weir_place_hash with options.seed */
     int32_t *id;      /* [counted] */
-    uint8_t *last;    /* [counted] 1: the next counted row is another document's (known within the pass only) */
+    /* Of one table at a time (add.c): the counted rows that it takes, as indices of the arrays above. */
+    int32_t *taken;   /* [counted] */
+    uint64_t *ended;  /* [counted] WEIR_RANK_MEAN: key of the document that ended before this row */
     int64_t room;
 } weir_pass;
 
@@ -124,11 +128,23 @@ typedef struct weir_texts {
     float **value;  /* [n_named][n] activations, NaN unknown; NULL without named neurons */
 } weir_texts;
 
+/* Which part of the text is in (merge.c). A run's own documents join the last span when it is written. */
+typedef struct weir_span {
+    int64_t first, last; /* documents */
+} weir_span;
+typedef struct weir_covered {
+    int64_t n_spans;
+    weir_span *span; /* ascending */
+    int64_t n_shards;
+    int64_t *shard; /* ascending: of about.shards; none where that is 0 */
+} weir_covered;
+
 typedef struct weir_detail weir_detail;     /* detail.c: named neurons */
 typedef struct weir_weights weir_weights;   /* weights.c: tokens read from the weights, by table */
 
 struct weir_neurons {
-    weir_neurons_options o; /* own copies behind its pointers */
+    weir_neurons_options o; /* own copies behind its pointers, in: */
+    weir_arena arena;
     weir_neurons_named *named;
     float threshold[WEIR_NEURONS_MAX_THRESHOLDS];
     int threads;
@@ -146,11 +162,13 @@ struct weir_neurons {
     weir_spool *tokens;           /* every token that was fed, payload id */
     weir_spool **heat;            /* [n_named] values of named neurons, payload float bits; or NULL */
     const struct weir_scan_kernels *kernel;
+    float **scratch; /* [threads] rows of a block of neurons, see add.c */
     /* results */
     bool finished;
     weir_texts texts; /* of what was read or merged before, and after weir_neurons_finish of all */
     weir_detail *detail; /* NULL: no named neurons */
     weir_weights *weights; /* NULL: not computed */
+    weir_covered covered;
     weir_neurons_about about;
     struct weir_buf_of_about { char *text[6]; } own;
 };
@@ -162,6 +180,8 @@ WEIR_CHECKED weir_status weir_lists_new(weir_lists *l, int64_t n, int64_t k, boo
 void weir_lists_free(weir_lists *l);
 /* Puts e into neuron i's list if it belongs there. Any order of calls gives the same list. */
 void weir_lists_put(weir_lists *l, weir_neurons_list which, int64_t i, const weir_entry *e);
+/* Best first. Counts of places that tie with the one that just missed the list become 0 (not known): what was counted
+ * of them depends on the order in which they came. */
 void weir_lists_sort(weir_lists *l, weir_neurons_list which, int64_t i);
 weir_entry weir_lists_get(const weir_lists *l, int64_t i, int64_t at);
 
@@ -172,8 +192,13 @@ void weir_samples_free(weir_samples *s, int64_t n);
 WEIR_CHECKED weir_status weir_samples_put(weir_samples *s, int64_t i, int64_t per, const weir_sample *e, weir_err *err);
 /* All that neuron i has, in order of (bin, hash, place): at most cap are written; returns how many there are. */
 int64_t weir_samples_get(const weir_samples *s, int64_t i, weir_sample *out, int64_t cap);
+/* values [neurons], stride_of_values apart. A place that is there already is not put again. */
+/* The `per` smallest by (hash, place) of bins [first, end), by descending value, ties by place; returns how many. */
+int64_t weir_samples_best(const weir_samples *s, int64_t i, uint32_t first, uint32_t end, int64_t per,
+                          weir_neuron_hit *out);
 WEIR_CHECKED weir_status weir_random_put(weir_random *r, int64_t most, int64_t neurons, uint64_t hash, weir_place at,
                                          const float *values, int64_t stride_of_values, weir_err *err);
+void weir_random_free(weir_random *r);
 
 /* 64 well mixed bits of a place and a seed. */
 uint64_t weir_place_hash(uint64_t seed, weir_place at);
@@ -195,6 +220,9 @@ WEIR_CHECKED weir_status weir_detail_add(weir_neurons *s, int t, const weir_neur
                                          int64_t m, weir_err *err);
 WEIR_CHECKED weir_status weir_detail_merge(weir_neurons *to, const weir_neurons *from, weir_err *err);
 /* The arrays of named neuron j, for files: name and place of each; see detail.h. */
+
+/* --- which part of the text is in (covered.c) */
+void weir_covered_free(weir_covered *p);
 
 /* --- weights (weights.c) */
 void weir_weights_free(weir_weights *w);

@@ -211,6 +211,11 @@ WEIR_API bool weir_neurons_is_file(const char *path);
  * weir_neurons_finish comes after the last. */
 WEIR_API WEIR_CHECKED weir_status weir_neurons_merge(weir_neurons *to, const weir_neurons *from, weir_err *err);
 
+/* May a run that would make `now` (fresh, with its vocabulary) about `about` go on with `was`, what it left? WEIR_E_ARG, with
+ * what differs: options, tables, vocabulary, model, source or shard. */
+WEIR_API WEIR_CHECKED weir_status weir_neurons_same(const weir_neurons *was, const weir_neurons *now,
+                                                    const weir_neurons_about *about, weir_err *err);
+
 /* --- results, after weir_neurons_finish (or of a file) */
 
 typedef struct weir_neurons_counts {
@@ -224,7 +229,8 @@ WEIR_API int64_t weir_neurons_skipped(const weir_neurons *s, int t); /* rows tha
 /* Population statistics of the counted finite values x: sums of x, x^2, x^3, x^4 are kept as fixed-point numbers (see
  * lib/search/moments.h for their quantum) and turned into these at the end, without cancellation.
  *   sd = sqrt(m2), skew = m3 / m2^1.5, kurtosis = m4 / m2^2 (3 for a normal distribution), m_j the j-th central moment.
- * NaN where they have no meaning: no value; m2 = 0 for skew and kurtosis; a value of 2^24 or more for all four. */
+ * NaN where they have no meaning: no value; sd < 2^-38 (so also 0) for skew and kurtosis; a magnitude of 2^24 or more for
+ * all four. */
 typedef struct weir_neuron_stats {
     int64_t count, nonfinite;
     double mean, sd, skew, kurtosis;
@@ -250,7 +256,8 @@ WEIR_API int64_t weir_neurons_band(const weir_neurons *s, int t, int64_t i, int 
  * finite is NaN. */
 WEIR_API int64_t weir_neurons_random(const weir_neurons *s, int t, int64_t i, weir_neuron_hit *out);
 
-/* The tokens around a place that a list or sample holds. Borrowed from s until the next weir_neurons_finish. */
+/* The tokens around a place that a list or sample holds: options.before ahead of it to options.after + 1 behind it (the one
+ * more is what came next), as far as the document reaches. Borrowed from s until the next weir_neurons_finish. */
 typedef struct weir_neurons_context {
     const int32_t *id;  /* [n] tokens of consecutive positions, the place's among them */
     int64_t n, hit;     /* id[hit] is the place's */
@@ -275,8 +282,8 @@ typedef struct weir_token_mean {
 WEIR_API int64_t weir_neurons_token_means(const weir_neurons *s, int named, bool descending, int64_t min_count,
                                           int64_t n, weir_token_mean *out);
 
-/* With unit u of the same hook point: Pearson's r over rows where both are finite (NaN if one is constant), and the
- * Jaccard index of firing (> 0): rows where both fire / rows where either does. */
+/* With unit u of the same hook point: Pearson's r over rows where both are finite (NaN if one is constant or reaches 2^24),
+ * and the Jaccard index of firing (> 0): rows where both fire / rows where either does. */
 typedef struct weir_neuron_relation {
     int64_t unit;
     double r, cofire;
@@ -286,27 +293,34 @@ typedef struct weir_neuron_relation {
 WEIR_API int64_t weir_neurons_related(const weir_neurons *s, int named, bool by_cofire, int64_t n,
                                       weir_neuron_relation *out);
 
-/* --- how many things a neuron stands for: its top contexts, clustered. lib/search/cluster.c says how, and why.
- * Similarity of two contexts: a weighted Jaccard index of their tokens, the firing token counting most, then its
- * neighbours by distance; clusters: average linkage, cut at a fixed similarity. */
+/* --- how many things a neuron stands for: its top contexts, clustered. lib/search/cluster.c has the numbers, and the limits.
+ * Two contexts are alike by the weighted Jaccard index of their tokens: the firing token counts most, then its neighbours
+ * by distance, and different firing tokens of one kind (numbers, capitalised words, marks, a script) are alike in part.
+ * Clusters: average linkage, cut at a fixed mean similarity. It compares spellings: words that only mean the same are
+ * many things. */
 typedef struct weir_neuron_clusters {
-    int64_t places;    /* contexts compared: the list's, each once */
+    int64_t places;    /* contexts compared: the list's, at most the first 256 */
     int64_t clusters;  /* 1: they are all alike */
     double effective;  /* exp of the entropy of the clusters' sizes, 1 .. clusters: the polysemanticity score */
 } weir_neuron_clusters;
-/* cluster [k] may be NULL: the cluster of each place of the list, numbered from 0 in the order of first appearance. */
+/* cluster [k] may be NULL: the cluster of each place of the list, numbered from 0 in the order of first appearance; -1 for
+ * what was not compared, and behind the list's end. All 0 for an empty list. */
 WEIR_API WEIR_CHECKED weir_status weir_neurons_clusters(const weir_neurons *s, int t, int64_t i, weir_neurons_list which,
                                                         weir_neuron_clusters *out, int32_t *cluster, weir_err *err);
 
 /* --- what the weights say, without any text
  *
  * in-tokens: key k (a row of the MLP's first projection; gated models have two, gate and up) through the embedding E:
- *     in(t) = sum_c k_c g_c (e_tc - mean_c e_t)     g: gain of the norm before the MLP (LayerNorm; RMSNorm takes no mean)
- * e_t with the model's embedding scale; no division by the row's norm, no biases: a direction, not an activation.
+ *     in(t) = sum_c k_c g_c (e_tc - mean_c e_t)     g: gain of the norm that the MLP reads, also in a parallel block;
+ *                                                   LayerNorm: with the mean, RMSNorm: without
+ * e_t with the model's embedding scale, without positions; no division by the row's norm, no biases: a direction, not an
+ * activation.
  * out-tokens: value v (a column of the down projection) through the unembedding U:
- *     out(t) = sum_c (v_c - mean v) p_c g_c U_tc    g: gain of the final norm; p: gain of a norm behind the MLP (Gemma 2),
- * else 1; for RMSNorm without the mean; times the model's logit scale if it has one; no head bias. A soft cap is monotonous
- * and left out. Where a norm stands behind the MLP, its scale depends on the text and is left out too.
+ *     out(t) = sum_c (v_c - mean v) g_c U_tc        g: gain of the final norm; RMSNorm: without the mean
+ * Where a norm stands behind the MLP (Gemma 2), v_c p_c takes the place of v_c, p its gain. Scales of norms depend on the
+ * text and are left out, and so are biases of the head and a soft cap, which changes no order. Weights are what is stored
+ * (block types dequantised); a tied unembedding is the embedding without its scale. The order of arithmetic, which
+ * fixes every bit: lib/search/weights_find.c. Scores that are NaN are not ranked.
  * Padding rows of the vocabulary (ids that the tokenizer does not have) are not listed: weir_neurons_weights_options.vocab.
  */
 typedef enum weir_weight_side { WEIR_SIDE_IN = 0, WEIR_SIDE_UP = 1, WEIR_SIDE_OUT = 2, WEIR_SIDES = 3 } weir_weight_side;

@@ -1,0 +1,294 @@
+/* search/add.c: one table's values of a pass. Neurons are cut into blocks; a thread takes a block and does all there is
+ * to do for it, so that threads share nothing. A block's values are copied together first, SOME rows at a time: what
+ * follows reads them again and again from a cache. */
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "search/add.h"
+#include "search/mean.h"
+#include "search/scan.h"
+
+enum {
+    BLOCK = WEIR_NEURONS_BLOCK,
+    SOME = 512, /* rows of a block: 128 KiB */
+    FEW = 64,   /* rows between two looks at what a list asks for */
+    FETCHED = 128, /* longest list that is fetched ahead */
+};
+
+size_t weir_add_scratch_bytes(void)
+{
+    return SOME * BLOCK * sizeof(float);
+}
+
+typedef struct work {
+    weir_neurons *s;
+    weir_ntable *t;
+    const weir_neurons_values *v;
+    int64_t m;           /* rows: pass.taken[m] */
+    _Atomic bool failed; /* out of memory */
+} work;
+
+/* Rows [r, r + m) that were taken, of one block of neurons, packed. */
+typedef struct part {
+    int64_t first, nb, r, m;
+    const float *x; /* [m, BLOCK] */
+} part;
+
+/* --- packing */
+
+static void pack(const work *w, const part *p, float *to)
+{
+    const int32_t *taken = w->s->pass.taken + p->r, *row = w->s->pass.row;
+    const int64_t *units = w->v->whole ? w->t->pub.units : NULL;
+    for (int64_t r = 0; r < p->m; r++, to += BLOCK) {
+        const float *from = w->v->x + row[taken[r]] * w->v->stride;
+        if (units)
+            for (int64_t j = 0; j < p->nb; j++)
+                to[j] = from[units[p->first + j]];
+        else
+            memcpy(to, from + p->first, (size_t)p->nb * sizeof *to);
+        memset(to + p->nb, 0, (size_t)(BLOCK - p->nb) * sizeof *to);
+    }
+}
+
+/* --- counts */
+
+static void count_part(const work *w, const part *p)
+{
+    const weir_neurons *s = w->s;
+    weir_ntable *t = w->t;
+    const int64_t first = p->first;
+    const weir_scan_counts c = {
+        .nb = p->nb,
+        .hist = t->hist + first * WEIR_NEURONS_BINS,
+        .min = t->min + first,
+        .max = t->max + first,
+        .nonfinite = t->nonfinite + first,
+        .above = t->above + first * s->o.n_thresholds,
+        .threshold = s->threshold,
+        .n_thresholds = s->o.n_thresholds,
+    };
+    int32_t row[SOME];
+    for (int i = 0; i < p->m; i++)
+        row[i] = i;
+    s->kernel->moments(t->sums + first, p->x, BLOCK, row, p->m, p->nb);
+    s->kernel->count(&c, p->x, p->m);
+    for (int64_t j = 0; j < p->nb; j++) { /* which of both zeros came first must not show */
+        c.min[j] += 0.0f;
+        c.max[j] += 0.0f;
+    }
+}
+
+/* --- lists */
+
+/* What a value must be beyond to have any business in list i, from a row at this place on. A value that ties with the
+ * worst place gets in only from before it: usually rows come in order, and none does. */
+static float gate_of(const weir_lists *l, weir_neurons_list which, int64_t i, weir_place at)
+{
+    const bool low = which == WEIR_NEURONS_BOTTOM;
+    if (l->size[i] < l->room)
+        return low ? INFINITY : -INFINITY;
+    if (!weir_place_before(at, l->at[(i + 1) * l->room - 1]))
+        return l->least[i];
+    return nextafterf(l->least[i], low ? INFINITY : -INFINITY);
+}
+
+static bool is_beyond(weir_neurons_list which, float x, float gate)
+{
+    return which == WEIR_NEURONS_TOP ? x > gate : which == WEIR_NEURONS_BOTTOM ? x < gate : fabsf(x) > gate;
+}
+
+/* Row r of the part has values beyond the gates: those of the bits of mask. */
+static void put_row(const work *w, const part *p, weir_neurons_list which, int64_t r, uint64_t mask, float *gate)
+{
+    weir_lists *l = &w->t->list[which];
+    const weir_pass *pass = &w->s->pass;
+    const int32_t c = pass->taken[p->r + r];
+    for (; mask; mask &= mask - 1) {
+        const int j = __builtin_ctzll(mask);
+        const weir_entry e = {p->x[r * BLOCK + j], pass->at[c], pass->key[c], 1};
+        if (!is_beyond(which, e.value, gate[j])) /* a row just before has raised it */
+            continue;
+        w->s->kernel->put(l, which, p->first + j, &e);
+        gate[j] = gate_of(l, which, p->first + j, e.at);
+    }
+}
+
+/* Lists of many neurons lie in memory, out of the caches' reach, and each pass visits them all: they are asked for long
+ * before they are needed. */
+static void fetch_lists(const work *w, const part *p)
+{
+    for (int which = 0; which < WEIR_NEURONS_LISTS; which++) {
+        const weir_lists *l = &w->t->list[which];
+        if (!l->room || l->room > FETCHED)
+            continue;
+        const char *value = (const char *)(l->value + p->first * l->room), *key = (const char *)(l->key + p->first * l->room);
+        for (int64_t at = 0; at < p->nb * l->room * (int64_t)sizeof *l->value; at += 64)
+            __builtin_prefetch(value + at, 1, 2);
+        for (int64_t at = 0; l->key && at < p->nb * l->room * (int64_t)sizeof *l->key; at += 64)
+            __builtin_prefetch(key + at, 1, 2);
+        for (int64_t i = p->first; i < p->first + p->nb; i++)
+            __builtin_prefetch(&l->at[(i + 1) * l->room - 1], 1, 2);
+    }
+}
+
+static void list_part(const work *w, const part *p, weir_neurons_list which)
+{
+    const weir_pass *pass = &w->s->pass;
+    const weir_place begin = pass->at[pass->taken[p->r]];
+    _Alignas(64) float gate[BLOCK];
+    uint64_t mask[FEW];
+    for (int j = 0; j < BLOCK; j++) /* nothing is beyond the gate of a neuron that there is not */
+        gate[j] = j < p->nb                      ? gate_of(&w->t->list[which], which, p->first + j, begin)
+                  : which == WEIR_NEURONS_BOTTOM ? -INFINITY
+                                                 : INFINITY;
+    for (int64_t r = 0; r < p->m; r += FEW) {
+        const int64_t m = p->m - r < FEW ? p->m - r : FEW;
+        w->s->kernel->beyond[which](mask, p->x + r * BLOCK, m, gate);
+        for (int64_t i = 0; i < m; i++)
+            if (mask[i])
+                put_row(w, p, which, r + i, mask[i], gate);
+    }
+}
+
+/* --- samples of bands */
+
+static bool sample_part(const work *w, const part *p)
+{
+    const weir_pass *pass = &w->s->pass;
+    for (int64_t r = 0; r < p->m; r++) {
+        const int32_t c = pass->taken[p->r + r];
+        for (int64_t j = 0; j < p->nb; j++) {
+            const float x = p->x[r * BLOCK + j];
+            if (!isfinite(x))
+                continue;
+            const weir_sample e = {pass->hash[c], pass->at[c], x, (uint32_t)weir_neurons_bin(x)};
+            if (weir_samples_put(&w->t->samples, p->first + j, w->s->o.per_band, &e, NULL) != WEIR_OK)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* --- blocks */
+
+static void add_part(work *w, const part *p)
+{
+    const weir_neurons *s = w->s;
+    count_part(w, p);
+    if (s->o.rank == WEIR_RANK_MEAN)
+        weir_mean_add(s, w->t, p->first, p->nb, p->x, p->r, p->m);
+    else
+        for (int which = 0; which < WEIR_NEURONS_LISTS; which++)
+            if (w->t->list[which].room)
+                list_part(w, p, (weir_neurons_list)which);
+    if (s->o.per_band > 0 && !sample_part(w, p))
+        w->failed = true;
+}
+
+static void add_block(void *ctx, int64_t block, int thread)
+{
+    work *w = ctx;
+    float *x = w->s->scratch[thread];
+    part p = {.first = block * BLOCK, .x = x};
+    p.nb = w->t->n - p.first < BLOCK ? w->t->n - p.first : BLOCK;
+    for (p.r = 0; p.r < w->m; p.r += SOME) {
+        p.m = w->m - p.r < SOME ? w->m - p.r : SOME;
+        fetch_lists(w, &p);
+        pack(w, &p, x);
+        add_part(w, &p);
+    }
+}
+
+/* --- a table */
+
+/* Which of the pass's counted rows this table takes: those that it has not seen and that are not skipped. */
+static int64_t take(weir_neurons *s, weir_ntable *t, const weir_neurons_values *v)
+{
+    const weir_pass *p = &s->pass;
+    int64_t m = 0;
+    for (int32_t c = 0; c < p->counted; c++) {
+        if (t->fed && !weir_place_before(t->last, p->at[c]))
+            continue;
+        t->fed = true;
+        t->last = p->at[c];
+        if (v->skip && v->skip[p->row[c]])
+            t->skipped++;
+        else
+            p->taken[m++] = c;
+    }
+    return m;
+}
+
+static void spill_one(void *ctx, int64_t i, int thread)
+{
+    weir_ntable *t = ctx;
+    (void)thread;
+    for (int64_t b = i * WEIR_NEURONS_BINS; b < (i + 1) * WEIR_NEURONS_BINS; b++) {
+        t->hist_all[b] += t->hist[b];
+        t->hist[b] = 0;
+    }
+}
+
+/* Before the small counters of the histogram could overflow, they are added to large ones. */
+static weir_status make_counters_ready(const weir_neurons *s, weir_ntable *t, int64_t m, weir_err *err)
+{
+    if (t->hist_rows + m <= INT32_MAX) {
+        t->hist_rows += m;
+        return WEIR_OK;
+    }
+    if (!t->hist_all)
+        t->hist_all = weir_calloc((size_t)t->n, WEIR_NEURONS_BINS * sizeof *t->hist_all);
+    if (!t->hist_all)
+        return weir_nomem(err, "a histogram of so many rows");
+    weir_parallel_for(s->threads, t->n, 0, spill_one, t);
+    t->hist_rows = m;
+    return WEIR_OK;
+}
+
+static weir_status add_random(weir_neurons *s, weir_ntable *t, const weir_neurons_values *v, int64_t m, weir_err *err)
+{
+    const weir_pass *p = &s->pass;
+    const int64_t most = s->o.random;
+    weir_random *random = &t->random;
+    float *values = NULL;
+    weir_status st = WEIR_OK;
+    for (int64_t r = 0; r < m && st == WEIR_OK; r++) {
+        const int32_t c = p->taken[r];
+        if (most == 0 || (random->n == most && p->hash[c] > random->hash[most - 1]))
+            continue;
+        if (!values && !(values = weir_calloc((size_t)t->n, sizeof *values)))
+            return weir_nomem(err, "random places");
+        const float *x = v->x + p->row[c] * v->stride;
+        for (int64_t i = 0; i < t->n; i++)
+            values[i] = x[v->whole && t->pub.units ? t->pub.units[i] : i];
+        st = weir_random_put(random, most, t->n, p->hash[c], p->at[c], values, 1, err);
+    }
+    weir_free(values);
+    return st;
+}
+
+weir_status weir_neurons_add(weir_neurons *s, int t, const weir_neurons_values *v, weir_err *err)
+{
+    if (t < 0 || t >= s->n_tables)
+        return weir_fail(err, WEIR_E_ARG, "table %d: there are %d", t, s->n_tables);
+    weir_ntable *table = &s->table[t];
+    const int64_t m = take(s, table, v);
+    if (m == 0)
+        return WEIR_OK;
+    WEIR_TRY(make_counters_ready(s, table, m, err));
+    WEIR_TRY(weir_detail_add(s, t, v, s->pass.taken, m, err));
+    WEIR_TRY(add_random(s, table, v, m, err));
+    if (s->o.rank == WEIR_RANK_MEAN)
+        WEIR_TRY(weir_mean_ends(s, table, m, err));
+    work w = {.s = s, .t = table, .v = v, .m = m};
+    weir_parallel_for(s->threads, (table->n + BLOCK - 1) / BLOCK, 1, add_block, &w);
+    if (w.failed)
+        return weir_nomem(err, "samples of places");
+    if (s->o.rank == WEIR_RANK_MEAN)
+        weir_mean_go_on(s, table, m);
+    table->rows += m;
+    s->finished = false;
+    return WEIR_OK;
+}

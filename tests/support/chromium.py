@@ -1,0 +1,87 @@
+"""A page in Debian's Chromium, without a window and without a network: what it shows, what it says, what it asks for."""
+import contextlib
+import os
+import shutil
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+except ImportError:
+    webdriver = ActionChains = Keys = None
+
+PROGRAM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+MISSING = None if PROGRAM and DRIVER and webdriver else "needs chromium, chromium-driver and python3-selenium (make deps)"
+
+
+@contextlib.contextmanager
+def chromium(width=1440, height=900):
+    options = webdriver.ChromeOptions()
+    options.binary_location = PROGRAM
+    for argument in ("--headless=new", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage",
+                     "--disable-background-networking", "--disable-component-update", "--no-first-run",
+                     f"--window-size={width},{height}", *(["--no-sandbox"] if os.getuid() == 0 else [])):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(service=Service(DRIVER), options=options)
+    try:
+        yield Browser(driver)
+    finally:
+        driver.quit()
+
+
+class Browser:
+    def __init__(self, driver):
+        self.driver = driver
+
+    def open(self, path, fragment=""):
+        """Loads the file anew."""
+        self.driver.get("about:blank")
+        self.drain()
+        self.driver.get(f"file://{path}{fragment}")
+        return self
+
+    def run(self, script, *args):
+        return self.driver.execute_script(script, *args)
+
+    def drain(self):
+        return self.driver.get_log("browser"), self.driver.get_log("performance")
+
+    def complaints(self):
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def requests(self):
+        """Addresses that were asked for since open, by the browser's own account."""
+        import json
+        out = []
+        for entry in self.driver.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                out.append(message["params"]["request"]["url"])
+        return out
+
+    def resize(self, width, height, mobile=False):
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                    {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile})
+
+    def prefer(self, scheme):
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+
+    def press(self, *keys):
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def hover(self, element):
+        ActionChains(self.driver).move_to_element(element).perform()
+
+    def all(self, selector):
+        return self.driver.find_elements("css selector", selector)
+
+    def one(self, selector):
+        return self.driver.find_element("css selector", selector)
+
+    def text(self, selector):
+        return self.run("return document.querySelector(arguments[0]).textContent", selector)
+
+    def picture(self, path):
+        self.driver.save_screenshot(str(path))

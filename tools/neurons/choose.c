@@ -1,0 +1,132 @@
+#include "choose.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct ranked {
+    weir_shown shown;
+    double figure; /* the highest comes first */
+    int64_t order;
+} ranked;
+
+static int64_t unit_of(const weir_neurons_table *t, int64_t i)
+{
+    return t->units ? t->units[i] : i;
+}
+
+static weir_status clusters_of(const weir_neurons *s, int t, int64_t i, double *figure, weir_err *err)
+{
+    weir_neuron_clusters c;
+    unsigned lists = weir_neurons_options_of(s)->lists;
+    int list = 0;
+    while (list < WEIR_NEURONS_LISTS && !(lists >> list & 1))
+        list++;
+    if (list == WEIR_NEURONS_LISTS)
+        return weir_fail(err, WEIR_E_ARG, "--sort clusters needs lists of places, and none is kept");
+    WEIR_TRY(weir_neurons_clusters(s, t, i, (weir_neurons_list)list, &c, NULL, err));
+    *figure = c.places ? c.effective : NAN;
+    return WEIR_OK;
+}
+
+static weir_status figure_of(const weir_neurons *s, const weir_choice *c, int t, int64_t i, const weir_neuron_stats *st,
+                             double *figure, weir_err *err)
+{
+    const double by[] = {[WEIR_SORT_ORDER] = 0,
+                         [WEIR_SORT_MAX] = (double)st->max,
+                         [WEIR_SORT_MIN] = -(double)st->min,
+                         [WEIR_SORT_MEAN] = st->mean,
+                         [WEIR_SORT_SD] = st->sd,
+                         [WEIR_SORT_SKEW] = st->skew,
+                         [WEIR_SORT_KURTOSIS] = st->kurtosis,
+                         [WEIR_SORT_DENSITY] = st->count ? (double)st->above[0] / (double)st->count : NAN};
+    if (c->sort == WEIR_SORT_CLUSTERS)
+        return clusters_of(s, t, i, figure, err);
+    *figure = by[c->sort];
+    return WEIR_OK;
+}
+
+static int by_figure(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    if (isnan(x->figure) != isnan(y->figure))
+        return isnan(x->figure) ? 1 : -1;
+    if (x->figure != y->figure && !isnan(x->figure))
+        return x->figure > y->figure ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+static bool dense(const weir_choice *c, const weir_neuron_stats *st)
+{
+    double density = st->count ? (double)st->above[0] / (double)st->count : 0;
+    return density >= c->min_density && density <= c->max_density;
+}
+
+static weir_status check_asks(const weir_neurons *s, const weir_choice *c, weir_err *err)
+{
+    bool bad = false;
+    weir_layers_have(c->layers, 0, &bad);
+    if (bad)
+        return weir_fail(err, WEIR_E_ARG, "layers are written as 6, 0-3,7 or all, not \"%s\"", c->layers);
+    for (int64_t a = 0; a < c->asks->n; a++) {
+        const weir_neuron_ask *ask = &c->asks->ask[a];
+        bool found = false;
+        for (int t = 0; t < weir_neurons_n_tables(s) && !found; t++) {
+            const weir_neurons_table *table = weir_neurons_table_at(s, t);
+            for (int64_t i = 0; i < table->n && !found; i++)
+                found = (ask->layer == -1 || ask->layer == table->layer) && unit_of(table, i) == ask->unit;
+        }
+        if (!found && ask->layer >= 0)
+            return weir_fail(err, WEIR_E_ARG, "L%dN%lld is not among the neurons of this result", ask->layer, (long long)ask->unit);
+        if (!found)
+            return weir_fail(err, WEIR_E_ARG, "no hook point of this result has a unit %lld", (long long)ask->unit);
+    }
+    return WEIR_OK;
+}
+
+static weir_status collect(const weir_neurons *s, const weir_choice *c, ranked *out, int64_t *n, weir_err *err)
+{
+    int64_t order = 0;
+    *n = 0;
+    for (int t = 0; t < weir_neurons_n_tables(s); t++) {
+        const weir_neurons_table *table = weir_neurons_table_at(s, t);
+        bool bad = false, layer = table->layer < 0 || weir_layers_have(c->layers, table->layer, &bad);
+        for (int64_t i = 0; i < table->n; i++, order++) {
+            weir_neuron_stats st;
+            if (!layer || (c->asks->n && !weir_asks_have(c->asks, table->layer, unit_of(table, i))))
+                continue;
+            weir_neurons_stats(s, t, i, &st);
+            if (!dense(c, &st))
+                continue;
+            out[*n] = (ranked){.shown = {t, i}, .order = order};
+            WEIR_TRY(figure_of(s, c, t, i, &st, &out[*n].figure, err));
+            ++*n;
+        }
+    }
+    return WEIR_OK;
+}
+
+weir_status weir_choose(const weir_neurons *s, const weir_choice *c, weir_shown **shown, int64_t *n, weir_err *err)
+{
+    int64_t all = 0;
+    *shown = NULL;
+    WEIR_TRY(check_asks(s, c, err));
+    for (int t = 0; t < weir_neurons_n_tables(s); t++)
+        all += weir_neurons_table_at(s, t)->n;
+    ranked *found = malloc(sizeof *found * (size_t)(all + 1));
+    weir_shown *out = malloc(sizeof *out * (size_t)(all + 1));
+    weir_status st =
+        found && out ? collect(s, c, found, n, err) : weir_fail(err, WEIR_E_NOMEM, "out of memory");
+    if (st == WEIR_OK) {
+        if (c->sort != WEIR_SORT_ORDER)
+            qsort(found, (size_t)*n, sizeof *found, by_figure);
+        *n = c->limit && *n > c->limit ? c->limit : *n;
+        for (int64_t i = 0; i < *n; i++)
+            out[i] = found[i].shown;
+        *shown = out;
+    } else {
+        free(out);
+    }
+    free(found);
+    return st;
+}

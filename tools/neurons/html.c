@@ -1,0 +1,186 @@
+/* One file that needs no network: page.html (with page.css and the page-*.js, all of it a string in this program) and
+ * the data, as a head of JSON and blocks of base64. page-data.js is the data's reader, and says what the blocks hold.
+ *
+ * Size: the page itself (about 60 KB) and, of each neuron, a row of 96 characters, about 90 for its histogram, 12 for
+ * each place, and 8 for each token that its weights name; of the text, about 3 characters for each token that is shown,
+ * once. 20,000 neurons with ten places at both ends, of a text of up to a million tokens: below 16 MB, with ten tokens
+ * at each end of both weights; below 12 MB without weights. Memory: the rows, and the text that is shown.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/say.h"
+#include "html_record.h"
+#include "neurons_page.h"
+#include "sections.h"
+
+/* --- the head */
+
+static void put_masked(weir_jsonw *w, const weir_neurons_counts *c)
+{
+    weir_jsonw_key_int(w, "docs", c->docs);
+    weir_jsonw_key_int(w, "tokens", c->rows);
+    weir_jsonw_key_int(w, "counted", c->masked[0]);
+    weir_jsonw_key_int(w, "masked_bos", c->masked[WEIR_MASK_BOS]);
+    weir_jsonw_key_int(w, "masked_special", c->masked[WEIR_MASK_SPECIAL]);
+    weir_jsonw_key_int(w, "masked_id", c->masked[WEIR_MASK_ID]);
+}
+
+static void put_options(weir_jsonw *w, const weir_view *v)
+{
+    static const char *const rank[] = {"max", "mean"}, *const dedup[] = {"none", "window", "doc", "text"};
+    const weir_neurons_options *o = weir_neurons_options_of(v->s);
+    char seed[24];
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)o->seed);
+    weir_jsonw_key_int(w, "k", v->k);
+    weir_jsonw_key_cstr(w, "rank", rank[o->rank]);
+    weir_jsonw_key_cstr(w, "dedup", dedup[o->dedup]);
+    weir_jsonw_key_int(w, "dedup_n", o->dedup_n);
+    weir_jsonw_key_cstr(w, "seed", seed);
+    weir_jsonw_key_int(w, "before", v->before);
+    weir_jsonw_key_int(w, "after", v->after);
+    weir_jsonw_key_bool(w, "whole", v->whole);
+    weir_jsonw_key_bool(w, "clusters", v->clusters && weir_section_kept(o, WEIR_NEURONS_TOP));
+    weir_jsonw_key(w, "thresholds");
+    weir_jsonw_array(w);
+    for (int i = 0; i < o->n_thresholds; i++)
+        weir_jsonw_double(w, o->threshold[i]);
+    weir_jsonw_end(w);
+    weir_jsonw_key(w, "bands");
+    weir_jsonw_array(w);
+    for (int i = 0; i <= WEIR_NEURONS_BANDS; i++)
+        weir_jsonw_double(w, weir_neurons_band_edge(i));
+    weir_jsonw_end(w);
+    weir_jsonw_key(w, "sections");
+    weir_jsonw_array(w);
+    for (int section = 0; section < WEIR_SECTIONS; section++)
+        if (weir_section_kept(o, section))
+            weir_jsonw_cstr(w, weir_section_name(section));
+    weir_jsonw_end(w);
+}
+
+static void put_tables(weir_jsonw *w, const weir_neurons *s)
+{
+    weir_jsonw_key(w, "tables");
+    weir_jsonw_array(w);
+    for (int t = 0; t < weir_neurons_n_tables(s); t++) {
+        const weir_neurons_table *table = weir_neurons_table_at(s, t);
+        weir_jsonw_object(w);
+        weir_jsonw_key_cstr(w, "hook", table->hook);
+        weir_jsonw_key_cstr(w, "site", table->site);
+        weir_jsonw_key_int(w, "layer", table->layer);
+        weir_jsonw_key_int(w, "width", table->width);
+        weir_jsonw_key_int(w, "skipped", weir_neurons_skipped(s, t));
+        weir_jsonw_end(w);
+    }
+    weir_jsonw_end(w);
+}
+
+static void put_head(weir_jsonw *w, const weir_view *v)
+{
+    const weir_neurons_about *a = weir_neurons_about_of(v->s);
+    weir_neurons_counts counts = weir_neurons_counts_of(v->s);
+    weir_jsonw_object(w);
+    weir_jsonw_key_cstr(w, "weir", weir_version());
+    weir_jsonw_key_cstr(w, "model", a->model);
+    weir_jsonw_key_cstr(w, "family", a->family);
+    weir_jsonw_key_cstr(w, "fingerprint", a->fingerprint);
+    weir_jsonw_key_cstr(w, "tokenizer", a->tokenizer);
+    weir_jsonw_key_cstr(w, "input", v->input);
+    weir_jsonw_key_cstr(w, "source", a->source);
+    weir_jsonw_key_cstr(w, "interventions", a->interventions);
+    weir_jsonw_key_int(w, "shard", a->shard);
+    weir_jsonw_key_int(w, "shards", a->shards);
+    weir_jsonw_key_bool(w, "complete", a->complete);
+    weir_jsonw_key_int(w, "neurons", v->n);
+    put_masked(w, &counts);
+    put_options(w, v);
+    put_tables(w, v->s);
+    weir_jsonw_end(w);
+}
+
+/* --- the data. Nothing in it can end its element: base64 has no '<', and the head's is written as \u003c. */
+
+static bool put_json_block(weir_html *h)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (!f)
+        return false;
+    weir_jsonw w;
+    weir_jsonw_init(&w, f);
+    put_head(&w, h->v);
+    bool ok = !ferror(f);
+    ok = fclose(f) == 0 && ok;
+    fputs("<script type=\"application/json\" id=\"head\">", h->v->out);
+    for (size_t i = 0; ok && i < n; i++)
+        if (text[i] == '<')
+            fputs("\\u003c", h->v->out);
+        else
+            fputc(text[i], h->v->out);
+    fputs("</script>\n", h->v->out);
+    free(text);
+    return ok;
+}
+
+static void begin_block(weir_html *h, const char *name)
+{
+    fprintf(h->v->out, "<script type=\"text/plain\" id=\"%s\">", name);
+    h->out = (weir_base64){.out = h->v->out};
+}
+
+static void end_block(weir_html *h)
+{
+    weir_base64_end(&h->out);
+    fputs("</script>\n", h->v->out);
+}
+
+/* False: h->err says why, or else memory is out. */
+static bool put_data(weir_html *h)
+{
+    const weir_view *v = h->v;
+    for (int64_t i = 0; i < v->n && !h->text.failed; i++)
+        weir_html_want(h, &v->shown[i]);
+    if (!weir_html_text_gather(&h->text, v) || !put_json_block(h))
+        return false;
+    begin_block(h, "tokens");
+    weir_html_text_tokens(&h->text, v->s, &h->out);
+    end_block(h);
+    begin_block(h, "stream");
+    weir_html_text_stream(&h->text, &h->out);
+    end_block(h);
+    begin_block(h, "stretches");
+    weir_html_text_stretches(&h->text, &h->out);
+    end_block(h);
+    begin_block(h, "records");
+    for (int64_t i = 0; i < v->n; i++)
+        if (!weir_html_record(h, &v->shown[i], &h->row[i]))
+            return false;
+    end_block(h);
+    begin_block(h, "rows");
+    weir_html_rows(h);
+    end_block(h);
+    return true;
+}
+
+int weir_view_html(const weir_view *v)
+{
+    size_t room = (size_t)weir_section_room(weir_neurons_options_of(v->s));
+    weir_html h = {.v = v};
+    h.row = malloc(sizeof *h.row * (size_t)(v->n + 1));
+    h.hit = malloc(sizeof *h.hit * room);
+    h.cluster = malloc(sizeof *h.cluster * room);
+    bool ok = h.row && h.hit && h.cluster;
+    for (const char *const *line = weir_neurons_page; ok && *line; line++)
+        if (strcmp(*line, "@data\n") == 0)
+            ok = put_data(&h);
+        else
+            fputs(*line, v->out);
+    free(h.row);
+    free(h.hit);
+    free(h.cluster);
+    weir_html_text_free(&h.text);
+    return ok ? WEIR_EXIT_OK : h.err.code ? weir_cli_fail(v->cli, &h.err) : weir_view_no_memory(v);
+}

@@ -1,0 +1,93 @@
+#include "output.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/say.h"
+
+static bool is_stdout(const char *path)
+{
+    return !path || strcmp(path, "-") == 0;
+}
+
+weir_format weir_format_of(weir_format asked, const char *out)
+{
+    static const struct {
+        const char *end;
+        weir_format format;
+    } known[] = {{".tsv", WEIR_FORMAT_TSV},   {".ndjson", WEIR_FORMAT_NDJSON}, {".jsonl", WEIR_FORMAT_NDJSON},
+                 {".h5", WEIR_FORMAT_H5},     {".hdf5", WEIR_FORMAT_H5},       {".html", WEIR_FORMAT_HTML},
+                 {".htm", WEIR_FORMAT_HTML}};
+    size_t n = is_stdout(out) ? 0 : strlen(out);
+    if (asked != WEIR_FORMAT_AUTO)
+        return asked;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        size_t end = strlen(known[i].end);
+        if (n > end && strcmp(out + n - end, known[i].end) == 0)
+            return known[i].format;
+    }
+    return WEIR_FORMAT_TEXT;
+}
+
+weir_colour weir_colour_of(weir_colour_asked asked, FILE *out)
+{
+    static const weir_colour chosen[] = {
+        [WEIR_ASK_NEVER] = WEIR_COLOUR_NONE, [WEIR_ASK_16] = WEIR_COLOUR_16, [WEIR_ASK_256] = WEIR_COLOUR_256,
+        [WEIR_ASK_TRUE] = WEIR_COLOUR_TRUE};
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM"), *more = getenv("COLORTERM");
+    if (asked != WEIR_ASK_AUTO)
+        return chosen[asked];
+    if (!isatty(fileno(out)) || (no && *no) || !term || strcmp(term, "dumb") == 0)
+        return WEIR_COLOUR_NONE;
+    if (more && (strcmp(more, "truecolor") == 0 || strcmp(more, "24bit") == 0))
+        return WEIR_COLOUR_TRUE;
+    return strstr(term, "256") ? WEIR_COLOUR_256 : WEIR_COLOUR_16;
+}
+
+int weir_width_of(int64_t asked, FILE *out)
+{
+    enum { USUAL = 120 };
+    struct winsize size;
+    if (asked)
+        return (int)asked;
+    return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col >= 20 ? size.ws_col : USUAL;
+}
+
+/* Does the file begin as an output of ours in this form? */
+static bool is_ours(const char *path, weir_format format)
+{
+    static const char *const begin[] = {[WEIR_FORMAT_TSV] = "layer\t",
+                                        [WEIR_FORMAT_NDJSON] = "{\"schema\":\"weir-neurons/",
+                                        [WEIR_FORMAT_HTML] = "<!doctype html>"};
+    char buf[4096] = "";
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return false;
+    buf[fread(buf, 1, sizeof buf - 1, f)] = 0;
+    fclose(f);
+    if (format == WEIR_FORMAT_HTML)
+        return strncasecmp(buf, begin[format], strlen(begin[format])) == 0 && strstr(buf, "weir");
+    return begin[format] && strncmp(buf, begin[format], strlen(begin[format])) == 0;
+}
+
+int weir_output(const weir_cli *cli, const char *path, weir_format format, bool force, int (*write)(void *ctx, FILE *out),
+                void *ctx)
+{
+    weir_err err = {0};
+    weir_outfile *f;
+    if (is_stdout(path))
+        return write(ctx, stdout);
+    bool there = access(path, F_OK) == 0;
+    if (there && !force && !is_ours(path, format))
+        return weir_cli_error(cli, "%s exists and is no earlier output of this kind: choose another name, or --force", path);
+    if (weir_outfile_open(&f, path, there, &err) != WEIR_OK)
+        return weir_cli_fail(cli, &err);
+    int code = write(ctx, weir_outfile_stream(f));
+    if (code != WEIR_EXIT_OK) {
+        weir_outfile_abort(f);
+        return code;
+    }
+    return weir_outfile_commit(f, &err) == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(cli, &err);
+}

@@ -1,0 +1,35 @@
+/* neurons/output.h: where results go, and in which form. */
+#ifndef WEIR_NEURONS_OUTPUT_H
+#define WEIR_NEURONS_OUTPUT_H
+
+#include "search.h"
+#include "view.h"
+
+/* In the order of the words of --format, behind "auto". */
+typedef enum weir_format {
+    WEIR_FORMAT_AUTO,
+    WEIR_FORMAT_TEXT,
+    WEIR_FORMAT_TSV,
+    WEIR_FORMAT_NDJSON,
+    WEIR_FORMAT_H5,
+    WEIR_FORMAT_HTML
+} weir_format;
+#define WEIR_FORMAT_WORDS "auto|text|tsv|ndjson|h5|html"
+
+/* auto: by the end of the file's name, else text. out NULL or "-": standard output. */
+weir_format weir_format_of(weir_format asked, const char *out);
+
+/* In the order of the words of --color. */
+typedef enum weir_colour_asked { WEIR_ASK_AUTO, WEIR_ASK_NEVER, WEIR_ASK_16, WEIR_ASK_256, WEIR_ASK_TRUE } weir_colour_asked;
+#define WEIR_COLOUR_WORDS "auto|never|16|256|24bit"
+/* auto: what the terminal of `out` can, none where it is no terminal or NO_COLOR (https://no-color.org) is set. */
+weir_colour weir_colour_of(weir_colour_asked asked, FILE *out);
+/* asked 0: the terminal's columns, else 120. */
+int weir_width_of(int64_t asked, FILE *out);
+
+/* Opens `path` (NULL, "-": standard output), calls write, and closes; the file appears whole or not at all. A file that
+ * is there is replaced with force, or if it looks like an earlier output of this format. Returns an exit code. */
+int weir_output(const weir_cli *cli, const char *path, weir_format format, bool force, int (*write)(void *ctx, FILE *out),
+                void *ctx);
+
+#endif
