@@ -127,7 +127,6 @@ typedef struct run {
     weir_neurons_about about;
     weir_kept kept;
     char fingerprint[65], *source, *interventions;
-    const char *input;
     double start;
 } run;
 
@@ -630,15 +629,6 @@ static int add_weights(run *r)
 
 /* --- output */
 
-static const char *input_name(const run *r)
-{
-    if (r->file)
-        return r->file;
-    if (r->a->session.text.files.n)
-        return r->a->session.text.files.v[0];
-    return r->cli->n_operands ? "text of the command line" : *r->session.in.sentences ? "brook's sentences" : "standard input";
-}
-
 static int write_view(void *ctx, FILE *out)
 {
     static int (*const by_format[])(const weir_view *) = {[WEIR_FORMAT_TEXT] = weir_view_text,
@@ -649,7 +639,9 @@ static int write_view(void *ctx, FILE *out)
     weir_err err = {0};
     weir_shown *shown;
     int64_t n;
+    char input[400];
     const weir_neurons_options *o = weir_neurons_options_of(r->s);
+    weir_input_name(input, sizeof input, weir_neurons_about_of(r->s)->source);
     weir_choice c = {.asks = &r->asks,
                      .layers = r->layers,
                      .sort = (weir_sort)r->a->sort,
@@ -666,7 +658,7 @@ static int write_view(void *ctx, FILE *out)
                    .before = r->o.before < o->before ? r->o.before : o->before,
                    .after = r->o.after < o->after ? r->o.after : o->after,
                    .whole = r->o.before == INT32_MAX && o->before == INT32_MAX,
-                   .input = input_name(r),
+                   .input = input,
                    .clusters = true,
                    .colour = weir_colour_of((weir_colour_asked)r->a->color, out),
                    .width = weir_width_of(r->a->width, out),
@@ -790,6 +782,8 @@ static int run_all(run *r)
     if (!result)
         code = add_weights(r);
     if (code == WEIR_EXIT_OK && !result && weir_neurons_finish(r->s, &err) != WEIR_OK)
+        code = weir_cli_fail(r->cli, &err);
+    if (code == WEIR_EXIT_OK && !result && weir_neurons_set_about(r->s, &r->about, &err) != WEIR_OK)
         code = weir_cli_fail(r->cli, &err);
     return code == WEIR_EXIT_OK ? put_results(r) : code;
 }

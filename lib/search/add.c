@@ -11,8 +11,8 @@
 
 enum {
     BLOCK = WEIR_NEURONS_BLOCK,
-    SOME = 512, /* rows of a block: 128 KiB */
-    FEW = 64,   /* rows between two looks at what a list asks for */
+    SOME = 512,    /* rows of a block: 128 KiB */
+    FEW = 64,      /* rows between two looks at what a list asks for */
     FETCHED = 128, /* longest list that is fetched ahead */
 };
 
@@ -123,7 +123,8 @@ static void fetch_lists(const work *w, const part *p)
         const weir_lists *l = &w->t->list[which];
         if (!l->room || l->room > FETCHED)
             continue;
-        const char *value = (const char *)(l->value + p->first * l->room), *key = (const char *)(l->key + p->first * l->room);
+        const char *value = (const char *)(l->value + p->first * l->room),
+                   *key = (const char *)(l->key + p->first * l->room);
         for (int64_t at = 0; at < p->nb * l->room * (int64_t)sizeof *l->value; at += 64)
             __builtin_prefetch(value + at, 1, 2);
         for (int64_t at = 0; l->key && at < p->nb * l->room * (int64_t)sizeof *l->key; at += 64)

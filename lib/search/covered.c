@@ -42,6 +42,11 @@ weir_status weir_about_take(weir_neurons *s, const weir_neurons_about *about, we
     return WEIR_OK;
 }
 
+weir_status weir_neurons_set_about(weir_neurons *s, const weir_neurons_about *about, weir_err *err)
+{
+    return weir_about_take(s, about, err);
+}
+
 /* --- spans of documents and lists of shards */
 
 void weir_covered_free(weir_covered *p)

@@ -83,6 +83,24 @@ weir_entry weir_lists_get(const weir_lists *l, int64_t i, int64_t at)
 
 /* --- sorting, in place */
 
+static void swap_entries(weir_lists *l, int64_t p, int64_t q)
+{
+    const float value = l->value[p];
+    const weir_place at = l->at[p];
+    l->value[p] = l->value[q];
+    l->value[q] = value;
+    l->at[p] = l->at[q];
+    l->at[q] = at;
+    if (!l->key)
+        return;
+    const uint64_t key = l->key[p];
+    const uint32_t count = l->count[p];
+    l->key[p] = l->key[q];
+    l->key[q] = key;
+    l->count[p] = l->count[q];
+    l->count[q] = count;
+}
+
 static bool better_at(const weir_lists *l, weir_neurons_list which, int64_t p, int64_t q)
 {
     return better(which, l->value[p], l->at[p], l->value[q], l->at[q]);

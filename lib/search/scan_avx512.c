@@ -113,9 +113,13 @@ static inline int64_t find_key(const uint64_t *key, int64_t n, uint64_t wanted)
 {
     const __m512i w = _mm512_set1_epi64((long long)wanted);
     for (int64_t at = 0; at < n; at += 64) {
+        const int64_t end = n - at < 64 ? n : at + 64;
         uint64_t found = 0;
-        for (int64_t i = at; i < n && i < at + 64; i += 8) {
-            const __mmask8 there = (__mmask8)first_bits(n - i, 8);
+        int64_t i = at;
+        for (; i + 8 <= end; i += 8)
+            found |= (uint64_t)_mm512_cmpeq_epi64_mask(_mm512_loadu_si512(key + i), w) << (i - at);
+        if (i < end) {
+            const __mmask8 there = (__mmask8)first_bits(end - i, 8);
             const __m512i k = _mm512_maskz_loadu_epi64(there, key + i);
             found |= (uint64_t)_mm512_mask_cmpeq_epi64_mask(there, k, w) << (i - at);
         }

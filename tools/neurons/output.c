@@ -55,6 +55,47 @@ int weir_width_of(int64_t asked, FILE *out)
     return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col >= 20 ? size.ws_col : USUAL;
 }
 
+/* Names of an array of sources, as weir_session_identity writes it. */
+static void put_names(weir_json *j, char *buf, size_t n)
+{
+    size_t at = 0;
+    weir_str key;
+    weir_json_array(j);
+    while (weir_json_item(j)) {
+        weir_json_object(j);
+        while (weir_json_key(j, &key)) {
+            bool file = weir_str_eq(key, "file"), argument = weir_str_eq(key, "argument");
+            if (!file && !argument)
+                continue;
+            weir_str name = weir_json_string(j);
+            const char *slash = file ? memrchr(name.p, '/', name.n) : NULL;
+            const char *word = slash ? slash + 1 : file ? name.p : "text of the command line";
+            int length = file ? (int)(name.p + name.n - word) : (int)strlen(word);
+            if (at < n && !(argument && at))
+                at += (size_t)snprintf(buf + at, n - at, "%s%.*s", at ? ", " : "", length, word);
+        }
+    }
+}
+
+void weir_input_name(char *buf, size_t n, const char *source)
+{
+    weir_json j;
+    weir_str key;
+    buf[0] = 0;
+    weir_json_init(&j, source ? source : "", source ? strlen(source) : 0, NULL, NULL);
+    weir_json_object(&j);
+    while (weir_json_key(&j, &key)) {
+        if (!weir_str_eq(key, "text") || weir_json_peek(&j) != WEIR_JSON_OBJECT)
+            continue;
+        weir_json_object(&j);
+        while (weir_json_key(&j, &key))
+            if (weir_str_eq(key, "text"))
+                put_names(&j, buf, n);
+    }
+    if (weir_json_done(&j) != WEIR_OK || !*buf)
+        snprintf(buf, n, "a text that is not named");
+}
+
 /* Does the file begin as an output of ours in this form? */
 static bool is_ours(const char *path, weir_format format)
 {

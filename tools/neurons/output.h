@@ -27,6 +27,9 @@ weir_colour weir_colour_of(weir_colour_asked asked, FILE *out);
 /* asked 0: the terminal's columns, else 120. */
 int weir_width_of(int64_t asked, FILE *out);
 
+/* What the text was, for a head: the files' names out of weir_neurons_about.source, or a word for other texts. */
+void weir_input_name(char *buf, size_t n, const char *source);
+
 /* Opens `path` (NULL, "-": standard output), calls write, and closes; the file appears whole or not at all. A file that
  * is there is replaced with force, or if it looks like an earlier output of this format. Returns an exit code. */
 int weir_output(const weir_cli *cli, const char *path, weir_format format, bool force, int (*write)(void *ctx, FILE *out),

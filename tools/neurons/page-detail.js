@@ -9,14 +9,16 @@ const COLLAPSED = 10; // tokens on either side
 
 // --- heat
 
-// Colours e by a value; nothing where it is not known.
+// Colours e by a value; nothing where it is not known. Returns how strongly, 0 to 1.
 function heat(e, value) {
   const most = scaleOfAll ? largest : magnitude(opened);
   if (!Number.isFinite(value) || most === 0)
-    return;
+    return 0;
   e.classList.add("heat");
   e.style.setProperty("--colour", value < 0 ? "var(--negative)" : "var(--positive)");
-  e.style.setProperty("--strength", Math.min(1, Math.abs(value) / most).toFixed(3));
+  const strength = Math.min(1, Math.abs(value) / most);
+  e.style.setProperty("--strength", strength.toFixed(3));
+  return strength;
 }
 
 // --- tokens
@@ -49,7 +51,7 @@ function drawPiece(piece, hit) {
   let value = NaN;
   for (let i = piece.from; i < end; i++) {
     const x = hit.values ? hit.values[i - hit.at + hit.lead] : NaN;
-    if (x !== undefined && !(Math.abs(x) <= Math.abs(value)) && !Number.isNaN(x))
+    if (Number.isFinite(x) && !(Math.abs(x) <= Math.abs(value)))
       value = x;
   }
   const holds = hit.at >= piece.from && hit.at < end;
@@ -62,7 +64,8 @@ function drawPiece(piece, hit) {
     e.classList.add("split");
   if (hits && hits.found.subarray(piece.from, end).some(x => x))
     e.classList.add("found");
-  heat(e, value);
+  const strong = heat(e, value) > 0.2;
+  e.classList.toggle("led", (strong || holds) && e.textContent.startsWith(" "));
   const split = piece.n > 1 ? "\none character or more in " + piece.n + " tokens" : "";
   e.dataset.tip = tokenTip(holds ? hit.at : piece.from, value) + split;
   if (holds) {
@@ -159,7 +162,7 @@ function drawStats() {
     put(key, short(columns[key][n]), exact(columns[key][n]));
   for (const key of ["mean", "sd", "skew", "kurtosis"])
     put(key, short(columns[key][n]), String(columns[key][n]));
-  head.thresholds.forEach((t, i) => put("> " + short(t), percent(shown.above[i] / shown.count),
+  head.thresholds.forEach((t, i) => put("> " + t, percent(shown.above[i] / shown.count),
                                         grouped(shown.above[i]) + " of " + grouped(shown.count) + " values"));
   if (head.clusters)
     put("kinds", short(columns.effective[n]), columns.clusters[n] + " clusters of the top contexts; " + columns.effective[n] +
@@ -236,9 +239,7 @@ function drawAxis(first, last) {
 // --- weights, means, relations
 
 function drawWeights() {
-  const names = ["In: gate or only key", "In: up", "Out"];
-  const gated = shown.weights[2].length > 0;
-  names[0] = gated ? "In, gate" : "In";
+  const gated = shown.weights[2].length > 0, names = [gated ? "In, gate" : "In", "In, up", "Out"];
   if (!shown.weights.some(w => w.length))
     return [];
   const box = make("section"), dl = make("dl", "weights");
@@ -306,7 +307,7 @@ function drawBar() {
   title.append(make("span", "", t.hook + (t.site !== t.hook ? "  (" + t.site + ")" : "")));
   bar.append(button("← Previous", "Previous neuron of the list", at <= 0, () => step(-1)),
              button("Next →", "Next neuron of the list", at < 0 || at + 1 >= order.length, () => step(1)),
-             button(allExpanded ? "Collapse all" : "Expand all", "Texts around the places (e)", false, toggleAll),
+             button(allExpanded ? "Collapse" : "Expand", "Texts around the places (e)", false, toggleAll),
              button("Close", "Back to the list (Esc)", false, close));
   return bar;
 }

@@ -20,6 +20,11 @@ function short(x) {
   return a === 0 ? "0" : a >= 1e5 || a < 1e-3 ? x.toExponential(1) : a >= 1000 ? x.toFixed(0) : x.toPrecision(3);
 }
 
+// The same in fewer characters, for the list.
+function brief(x) {
+  return Math.abs(x) >= 1e-3 && Math.abs(x) < 1 ? x.toFixed(3) : Math.abs(x) < 1e-3 && x !== 0 ? x.toExponential(0) : short(x);
+}
+
 // A float in the fewest digits that give it back.
 function exact(x) {
   if (!Number.isFinite(x))
@@ -33,7 +38,7 @@ function exact(x) {
 }
 
 function percent(x) {
-  return Number.isFinite(x) ? short(100 * x) + "%" : "–";
+  return !Number.isFinite(x) ? "–" : (x >= 0.001 && x < 0.1 ? (100 * x).toFixed(2) : short(100 * x)) + "%";
 }
 
 const grouped = n => n.toLocaleString("en-US");
@@ -188,8 +193,9 @@ function fill(r, i) {
   if (r.neuron !== n) {
     r.neuron = n;
     r.row.id = "n" + n;
-    r.name.textContent = nameOf(n);
-    shownColumns.forEach((c, j) => r.numbers[j].textContent = (c.show || short)(columns[c.key][n]));
+    const name = nameOf(n), unit = name.lastIndexOf("N");
+    r.name.replaceChildren(make("span", "point", name.slice(0, unit)), name.slice(unit));
+    shownColumns.forEach((c, j) => r.numbers[j].textContent = (c.show || brief)(columns[c.key][n]));
     r.preview.textContent = preview(n);
   }
   r.row.hidden = false;
@@ -258,7 +264,7 @@ function option(select, value, text) {
 
 const sectionTitles = {top: "top", bottom: "bottom", abs: "largest magnitude", random: "random sample"};
 for (let i = 0; i + 1 < head.bands.length; i++)
-  sectionTitles["band" + i] = "ranks " + short(head.bands[i]) + " to " + short(head.bands[i + 1]);
+  sectionTitles["band" + i] = "ranks " + head.bands[i] + " to " + head.bands[i + 1];
 
 heading("neuron", "Neuron", "layer and unit", "name");
 for (const c of shownColumns)

@@ -196,12 +196,15 @@ typedef struct weir_neurons_about {
     bool complete;
 } weir_neurons_about;
 
+/* s keeps a copy: for outputs other than files. */
+WEIR_API WEIR_CHECKED weir_status weir_neurons_set_about(weir_neurons *s, const weir_neurons_about *about, weir_err *err);
+
 /* After weir_neurons_finish. PATH appears whole or not at all; one that exists is replaced only if it is a weir-neurons
  * file. s keeps a copy of about (weir_neurons_about_of). */
 WEIR_API WEIR_CHECKED weir_status weir_neurons_write(weir_neurons *s, const char *path, const weir_neurons_about *about,
                                                      weir_err *err);
 WEIR_API WEIR_CHECKED weir_status weir_neurons_read(weir_neurons **out, const char *path, int threads, weir_err *err);
-/* Of the file that s was read from or written to; all empty before. */
+/* What was set, or of the file that s was read from or written to; all empty before. */
 WEIR_API const weir_neurons_about *weir_neurons_about_of(const weir_neurons *s);
 /* Is PATH a file of this format (true), something else, or nothing (false)? */
 WEIR_API bool weir_neurons_is_file(const char *path);

@@ -1,0 +1,411 @@
+"""The page that neuron-top writes, in Chromium: no request, no complaint, the search's own numbers, and everything that a reader can
+do to it. The pages are of made-up searches (tests/support/neurons_page.c), written by the tool's own code."""
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+import pytest
+
+from weircli import BROOK, ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+from chromium import MISSING, Keys, chromium  # noqa: E402
+
+pytestmark = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
+
+BUILD = ROOT / os.environ.get("WEIR_BUILD", "build/release")
+BIG_BYTES = 16 << 20  # what html.c promises for 20,000 neurons
+BIG_SECONDS = 2
+
+
+@pytest.fixture(scope="module")
+def maker(tmp_path_factory):
+    """Runs neurons_page: maker(kind, format) is the path of what it wrote."""
+    where = tmp_path_factory.mktemp("page")
+    flags = subprocess.run(["pkg-config", "--libs", "hdf5", "libdeflate"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    tools = [str(BUILD / "tools" / f"{n}.o") for n in ("neurons/html", "neurons/html_bytes", "neurons/html_text", "neurons/html_record",
+                                                       "neurons/sections", "neurons/printable", "neurons/ndjson", "cli/say",
+                                                       "cli/progress")]
+    subprocess.run(["gcc", "-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-Ilib/include", "-Itools",
+                    "tests/support/neurons_page.c", *tools, str(BUILD / "libweir.a"), *flags, "-lz", "-lm", "-ldl", "-lpthread", "-fopenmp",
+                    "-o", where / "neurons_page"], cwd=ROOT, check=True)
+
+    def make(kind, form):
+        path = where / f"{kind}.{form}"
+        if not path.exists():
+            with open(BROOK / "sentences.txt") as text, open(path, "wb") as out:
+                subprocess.run([where / "neurons_page", kind, form], stdin=text, stdout=out, check=True)
+        return path
+    return make
+
+
+@pytest.fixture(scope="module")
+def truth(maker):
+    """The same search as NDJSON: by (layer, hook, unit)."""
+    lines = [json.loads(line) for line in maker("small", "ndjson").read_text().splitlines()]
+    return {name(n): n for n in lines[1:]}
+
+
+def name(n):
+    return f"L{n['layer']}N{n['unit']}" if n["layer"] >= 0 else f"{n['hook']} N{n['unit']}"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as b:
+        yield b
+
+
+@pytest.fixture
+def page(browser, maker):
+    """The small page, fresh, in light colours. Afterwards: it asked for nothing but itself, and did not complain."""
+    browser.resize(1440, 900)
+    browser.prefer("light")
+    path = maker("small", "html")
+    browser.open(path)
+    yield browser
+    quiet(browser, path)
+
+
+def quiet(browser, path):
+    assert browser.complaints() == []
+    assert {address.split("#")[0] for address in browser.requests()} == {f"file://{path}"}
+    assert browser.run("return performance.getEntriesByType('resource').length") == 0
+
+
+def until(condition, seconds=5):
+    end = time.time() + seconds
+    while not (found := condition()):
+        assert time.time() < end, "it did not happen"
+        time.sleep(0.02)
+    return found
+
+
+def names(browser):
+    """Of the rows that can be seen, in order."""
+    return browser.run("""return [...document.querySelectorAll('#room .row:not([hidden])')]
+        .sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map(r => r.firstChild.textContent)""")
+
+
+def put(browser, field, value):
+    browser.run("""const e = document.getElementById(arguments[0]); e.value = arguments[1];
+        e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true}))""", field, value)
+    time.sleep(0.2)
+
+
+def count(browser):
+    return browser.text("#count")
+
+
+def title(browser):
+    return browser.run("return document.querySelector('.bar h2').firstChild.textContent")
+
+
+def open_neuron(browser, which):
+    browser.run("location.hash = arguments[0]", which)
+    until(lambda: browser.all(".bar h2") and title(browser) == which)
+
+
+def tip(browser, selector):
+    browser.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", selector)
+    browser.hover(browser.one(selector))
+    until(lambda: browser.run("return !document.getElementById('tip').hidden"))
+    return browser.text("#tip")
+
+
+# --- the list
+
+def test_it_loads_and_lists_in_the_order_of_the_file(page, truth):
+    assert count(page) == f"{len(truth)} neurons"
+    assert names(page)[:20] == list(truth)[:20]
+    rows = page.run("return document.querySelectorAll('#room .row').length")
+    assert rows < len(truth) / 2, "only rows that can be seen are made"
+    assert page.one("#grid").get_attribute("aria-rowcount") == str(len(truth) + 1)
+
+
+def test_checks_of_requests_and_complaints_can_fail(browser, maker):
+    path = maker("small", "html")
+    browser.open(path)
+    browser.run("console.error('oh'); const i = new Image(); i.src = 'https://example.invalid/x'; document.body.append(i)")
+    time.sleep(0.2)
+    with pytest.raises(AssertionError):
+        quiet(browser, path)
+
+
+@pytest.mark.parametrize("key", ["max", "min", "mean", "sd", "skew", "kurtosis"])
+def test_sorting(page, truth, key):
+    page.run("document.querySelector(`[data-key=${arguments[0]}] button`).click()", key)
+    best = sorted(truth.values(), key=lambda n: -n[key])
+    assert names(page)[:15] == [name(n) for n in best[:15]]
+    assert page.one(f"[data-key={key}]").get_attribute("aria-sort") == "descending"
+    page.run("document.querySelector(`[data-key=${arguments[0]}] button`).click()", key)
+    assert names(page)[:15] == [name(n) for n in best[:-16:-1]]
+    assert page.one(f"[data-key={key}]").get_attribute("aria-sort") == "ascending"
+
+
+def test_filters(page, truth):
+    put(page, "layer", "1")
+    assert count(page) == f"34 of {len(truth)} neurons" and all(n.startswith("L3") for n in names(page))
+    put(page, "name", "5, L0N7, L3N9")
+    assert names(page) == ["L3N5", "L3N9"]
+    put(page, "layer", "")
+    assert [n for n in names(page)] == ["L0N5", "L0N7", "L3N5", "L3N9", "hook_<embed> N5"]
+    put(page, "name", "")
+    put(page, "least", "1.5")
+    put(page, "most", "2")
+    want = [k for k, n in truth.items() if 0.015 <= density(n) <= 0.02]
+    assert 0 < len(want) < len(truth) and count(page) == f"{len(want)} of {len(truth)} neurons"
+    page.run("document.querySelector('[type=reset]').click()")
+    until(lambda: count(page) == f"{len(truth)} neurons")
+    put(page, "name", "no such")
+    assert "nothing fits" in count(page) and names(page) == []
+
+
+def density(n):
+    d = n["density"]
+    d = d[0] if isinstance(d, list) else d
+    return d["share"] if isinstance(d, dict) else d
+
+
+def test_search(page, truth):
+    def having(what):
+        return [k for k, n in truth.items() if any(what(h) for h in n["top"])]
+    put(page, "search", "Kate")
+    want = having(lambda h: "Kate" in context(h))
+    assert 0 < len(want) < len(truth) and count(page) == f"{len(want)} of {len(truth)} neurons"
+    assert names(page)[:10] == want[:10]
+    put(page, "where", "token")
+    want = having(lambda h: "Kate" in token(h))
+    assert 0 < len(want) and count(page).startswith(f"{len(want)} of ")
+    put(page, "search", "kate")  # small letters: either
+    assert count(page).startswith(f"{len(want)} of ")
+    put(page, "search", "KATE")
+    assert count(page).startswith("0 of ")
+    put(page, "where", "context")
+    put(page, "search", "smiled at")  # over two tokens
+    want = having(lambda h: "smiled at" in context(h))
+    assert 0 < len(want) and count(page).startswith(f"{len(want)} of ")
+    open_neuron(page, want[0])
+    assert {"smiled", "at"} <= {w.strip() for w in page.run("return [...document.querySelectorAll('.found')].map(e => e.textContent)")}
+
+
+def token(h):
+    return h["token"]["text"] if isinstance(h["token"], dict) else h["token"]
+
+
+def context(h):
+    c = h["context"]
+    pieces = c["pieces"] if isinstance(c, dict) else c
+    return "".join(p["text"] if isinstance(p, dict) else p for p in pieces)
+
+
+# --- a neuron
+
+def test_numbers_are_the_searchs_own(page, truth):
+    for which in ("L3N21", "L0N0", "L3N33"):
+        open_neuron(page, which)
+        n = truth[which]
+        tips = dict(t.split(": ", 1) for t in page.run("return [...document.querySelectorAll('.stats [data-tip]')].map(e => e.dataset.tip)"))
+        for key in ("mean", "sd", "skew", "kurtosis", "max", "min"):
+            assert float(tips[key]) == n[key], (which, key)
+        for section in ("top", "bottom", "random"):
+            places = page.run("""return [...document.querySelectorAll(`[data-section=${arguments[0]}] li`)].map(e =>
+                [e.querySelector('.value').dataset.tip, e.querySelector('.foot span').textContent,
+                 e.querySelector('.hit').dataset.tip])""", section)
+            assert [(float(v), d) for v, d, _ in places] == [(h["value"], f"doc {h['doc']}:{h['pos']}") for h in n[section]]
+            for (value, _, hover), h in zip(places, n[section]):
+                assert hover.startswith(f"{value}\ndocument {h['doc']}, position {h['pos']}\n")
+                assert ("stands once" in hover) == (h["count"] == 1)
+
+
+def test_histogram_counts_every_value(page, truth):
+    open_neuron(page, "L3N21")
+    tips = page.run("return [...document.querySelectorAll('.catch')].map(e => [e.dataset.tip, Number(e.dataset.count)])")
+    assert sum(c for _, c in tips) == truth["L3N21"]["count"]
+    positive = sum(c for t, c in tips if not t.startswith(("-", "between")))
+    assert positive == round(density(truth["L3N21"]) * truth["L3N21"]["count"])
+    assert re.match(r"-0\.1875 to -0\.125: \d", tips[0][0]) and re.match(r"4 to 6: \d", tips[-1][0])
+
+
+def test_hover(page, truth):
+    open_neuron(page, "L3N21")
+    best = truth["L3N21"]["top"][0]
+    said = tip(page, "[data-section=top] li:first-child .hit")
+    assert said.startswith(f"{best['value']!r}"[:6]) and f"document {best['doc']}, position {best['pos']}" in said
+    assert re.search(r": [\d,]+ \(", tip(page, ".catch"))
+
+
+def test_heat(page):
+    strength = "return [...document.querySelectorAll(arguments[0])].map(e => Number(e.style.getPropertyValue('--strength')))"
+    open_neuron(page, "L3N21")  # named: every token has its value
+    assert page.run("return document.querySelectorAll('[data-section=top] li:first-child .heat').length") > 10
+    assert page.run(strength, "[data-section=top] .hit")[0] == 1
+    assert page.run("return getComputedStyle(document.querySelector('[data-section=bottom] .hit')).getPropertyValue('--colour')") == \
+        page.run("return getComputedStyle(document.documentElement).getPropertyValue('--negative')")
+    open_neuron(page, "L0N3")
+    assert page.run("return document.querySelectorAll('[data-section=top] li:first-child .heat').length") == 1
+    put(page, "scale", "all")
+    own = page.run(strength, "[data-section=top] .hit")[0]
+    most = page.run("return largest")
+    assert own == pytest.approx(page.run("return magnitude(opened)") / most, abs=1e-3) and own < 1
+    page.press("c")
+    assert page.run(strength, "[data-section=top] .hit")[0] == 1
+
+
+def test_contexts_expand(page):
+    open_neuron(page, "L3N21")
+    length = "return document.querySelector('[data-section=top] li .text').textContent.length"
+    before = page.run(length)
+    page.run("document.querySelector('[data-section=top] li .foot button').click()")
+    assert page.run(length) > before
+    assert page.run("return document.activeElement.getAttribute('aria-expanded')") == "true"
+    page.press("e", "e")
+    assert page.run(length) == before
+
+
+# --- keyboard, address, colours
+
+def test_keyboard(page):
+    first = names(page)
+    page.press("j", Keys.ARROW_DOWN, "k", Keys.ENTER)
+    assert title(page) == first[1]
+    assert page.run("return location.hash") == "#" + first[1]
+    page.press(Keys.ARROW_RIGHT)
+    assert title(page) == first[2]
+    page.press("k", Keys.ARROW_LEFT)
+    assert title(page) == first[0]
+    assert page.one("#grid").get_attribute("aria-activedescendant") == page.one("#room [aria-selected=true]").get_attribute("id")
+    page.press(Keys.END)
+    assert title(page) == "hook_<embed> N33"
+    page.press(Keys.ESCAPE)
+    assert page.all(".bar") == [] and page.run("return location.hash") == ""
+    page.press("/")
+    page.press("Kate?")
+    until(lambda: " of " in count(page))
+    assert page.run("return document.getElementById('search').value") == "Kate?", "keys are text here"
+    page.press(Keys.ESCAPE)
+    until(lambda: " of " not in count(page))
+    page.press(Keys.ESCAPE, "?")
+    assert page.run("return document.getElementById('help').open")
+    page.press(Keys.ESCAPE)
+    assert not page.run("return document.getElementById('help').open")
+
+
+def test_address(browser, maker):
+    path = maker("small", "html")
+    browser.open(path, "#L3N21")
+    until(lambda: browser.all(".bar"))
+    assert title(browser) == "L3N21"
+    browser.run("location.hash = 'hook_%3Cembed%3E.N5'")
+    until(lambda: title(browser) == "hook_<embed> N5")
+    browser.driver.back()
+    until(lambda: title(browser) == "L3N21")
+    browser.open(path, "#L9N9")
+    assert browser.all(".bar") == []
+    quiet(browser, path)
+
+
+def contrasts(browser):
+    """Of every text that is drawn, with its background: the lowest."""
+    return browser.run("""
+        const rgb = c => c.match(/[\\d.]+/g).map(Number);
+        const light = c => { const [r, g, b] = c.map(x => (x /= 255) <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4);
+                             return .2126 * r + .7152 * g + .0722 * b; };
+        const behind = e => { const [r, g, b, a = 1] = e ? rgb(getComputedStyle(e).backgroundColor) : [255, 255, 255];
+                              if (a === 1) return [r, g, b];
+                              const under = behind(e.parentElement);
+                              return [r, g, b].map((x, i) => a * x + (1 - a) * under[i]); };
+        const out = [];
+        for (const e of document.querySelectorAll('body *')) {
+            if (!e.checkVisibility() || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || e.closest('svg')) continue;
+            const a = light(rgb(getComputedStyle(e).color).slice(0, 3)), b = light(behind(e));
+            out.push([(Math.max(a, b) + .05) / (Math.min(a, b) + .05), e.className + ' ' + e.textContent.slice(0, 30)]);
+        }
+        return out.sort((a, b) => a[0] - b[0])""")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast(page, scheme):
+    page.prefer(scheme)
+    until(lambda: page.run("return document.documentElement.dataset.theme") == scheme)
+    open_neuron(page, "L3N21")
+    time.sleep(0.15)
+    found = contrasts(page)
+    assert len(found) > 200 and found[0][0] >= 4.5, found[:3]
+    page.press("t")
+    assert page.run("return document.documentElement.dataset.theme") != scheme
+    page.run("document.documentElement.style.setProperty('--text', '#808080')")
+    assert contrasts(page)[0][0] < 4.5, "the check can fail"
+
+
+def test_phone(page):
+    page.resize(360, 740, mobile=True)
+    open_neuron(page, "L3N21")
+    assert page.run("return document.documentElement.scrollWidth") <= 360
+    boxes = page.run("return ['grid', 'detail'].map(i => { const b = document.getElementById(i).getBoundingClientRect();"
+                     "return [b.left, b.right, b.top, b.bottom] })")
+    assert all(0 <= left and right <= 360 for left, right, _, _ in boxes) and boxes[0][3] <= boxes[1][2]
+
+
+def test_names_and_roles(page):
+    open_neuron(page, "L3N21")
+    assert page.run("""return [...document.querySelectorAll('button, input, select')].filter(e =>
+        !(e.textContent.trim() && e.matches('button')) && !e.labels?.length && !e.ariaLabel).map(e => e.outerHTML)""") == []
+    assert page.run("return [...document.querySelectorAll('#grid [role=row]')].every(r => r.parentElement.getAttribute('role') === 'rowgroup')")
+    assert page.one("#count").get_attribute("aria-live") == "polite"
+    page.press(Keys.TAB)
+    assert page.run("return getComputedStyle(document.activeElement).outlineStyle") != "none"
+
+
+def test_what_it_is_of_can_be_read(page):
+    said = page.text("#provenance")
+    for part in ("blocks.3.mlp.hook_post", "1,000 documents", "k = 10", "0 BOS", "made up"):
+        assert part in said, part
+
+
+# --- odd text, and much of it
+
+def test_hostile_text_is_text(browser, maker):
+    path = maker("hostile", "html")
+    browser.resize(1440, 900)
+    browser.open(path, "#L3N21")
+    until(lambda: browser.all(".bar"))
+    assert browser.run("return window.hacked") is None
+    assert browser.run("return document.querySelectorAll('img, script:not([id]), #detail script').length") == 1  # the page's own
+    text = browser.text("#detail")
+    for part in ("</script><script>hacked=1</script>", "<img src=x onerror=hacked=2>", "&lt;b&gt;", "\\x1b[31m", "\\xff\\xfe", "\\x00",
+                 "\\xe2\\x80\\xaeabc", "\\\\n", "<#16>", "\\xed\\xa0\\x80"):
+        assert part in text, part
+    split = browser.run("return [...new Set([...document.querySelectorAll('.split')].map(e => e.textContent))].sort()")
+    assert split == [" 😀", "€!"], "drawn once"
+    assert "</script>" in browser.text("#what")
+    put(browser, "search", "😀")
+    assert count(browser).startswith("102 of ") or " of " in count(browser)
+    quiet(browser, path)
+    raw = path.read_bytes()
+    raw.decode()  # the file itself is UTF-8
+    assert raw.count(b"<script") == raw.count(b"</script>") and b"hacked=4</script" not in raw
+
+
+def test_twenty_thousand_neurons(browser, maker):
+    path = maker("big", "html")
+    assert path.stat().st_size < BIG_BYTES
+    browser.resize(1440, 900)
+    seconds = []
+    for _ in range(5):
+        browser.open(path)
+        mark = until(lambda: browser.run("return performance.getEntriesByName('list-painted')[0]?.startTime"))
+        seconds.append(mark / 1000)
+    print(f"20,000 neurons: {path.stat().st_size / 1e6:.1f} MB, listed after {statistics.median(seconds):.2f} s")
+    assert count(browser) == "20,000 neurons"
+    assert statistics.median(seconds) < BIG_SECONDS
+    assert browser.run("return document.querySelectorAll('#room .row').length") < 60
+    begin = time.time()
+    put(browser, "search", "Kate")
+    until(lambda: " of 20,000" in count(browser))
+    assert time.time() - begin < 2
+    quiet(browser, path)
