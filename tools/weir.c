@@ -80,6 +80,7 @@ static int run_tool(weir_cli *cli, const weir_tool *t, int argc, char **argv)
     case WEIR_OPT_OK:
         cli->operand = operands.v;
         cli->n_operands = operands.n;
+        cli->given = operands.given;
         code = t->run(cli, args);
         break;
     }

@@ -46,9 +46,51 @@ static void pack(const work *w, const part *p, float *to)
         if (units)
             for (int64_t j = 0; j < p->nb; j++)
                 to[j] = from[units[p->first + j]];
+        else if (p->nb == BLOCK) /* a size that the compiler knows */
+            memcpy(to, from + p->first, BLOCK * sizeof *to);
         else
             memcpy(to, from + p->first, (size_t)p->nb * sizeof *to);
-        memset(to + p->nb, 0, (size_t)(BLOCK - p->nb) * sizeof *to);
+        if (p->nb < BLOCK)
+            memset(to + p->nb, 0, (size_t)(BLOCK - p->nb) * sizeof *to);
+    }
+}
+
+/* --- asking memory ahead */
+
+static void fetch(const void *array, int64_t from, int64_t n, size_t size)
+{
+    if (!array)
+        return;
+    const char *p = (const char *)array + (size_t)from * size;
+    for (int64_t at = 0; at < n * (int64_t)size; at += 64)
+        __builtin_prefetch(p + at, 1, 2);
+}
+
+/* The lists of many neurons, and their histograms, lie in memory, out of the caches' reach, and each pass visits them
+ * all: they are asked for long before they are needed. */
+static void fetch_lists(const work *w, const part *p)
+{
+    for (int which = 0; which < WEIR_NEURONS_LISTS; which++) {
+        const weir_lists *l = &w->t->list[which];
+        const int64_t from = p->first * l->room, n = p->nb * l->room;
+        if (l->room > FETCHED)
+            continue;
+        fetch(l->rank, from, n, sizeof *l->rank);
+        fetch(l->key, from, n, sizeof *l->key);
+    }
+}
+
+/* Of each neuron, where its values have lain so far, but for those near 0: these are too many bins for too few values.
+ */
+static void fetch_hist(const weir_ntable *t, const part *p)
+{
+    const float near = 0x1p-8f;
+    for (int64_t i = p->first; i < p->first + p->nb; i++) {
+        const int64_t at = i * WEIR_NEURONS_BINS, low = weir_neurons_bin(t->min[i]), high = weir_neurons_bin(t->max[i]);
+        if (t->min[i] < -near)
+            fetch(t->hist, at + low, weir_neurons_bin(-near) - low + 1, sizeof *t->hist);
+        if (t->max[i] > near && t->max[i] >= t->min[i])
+            fetch(t->hist, at + weir_neurons_bin(near), high - weir_neurons_bin(near) + 1, sizeof *t->hist);
     }
 }
 
@@ -83,15 +125,16 @@ static void count_part(const work *w, const part *p)
 /* --- lists */
 
 /* What a value must be beyond to have any business in list i, from a row at this place on. A value that ties with the
- * worst place gets in only from before it: usually rows come in order, and none does. */
+ * worst place gets in only from before it; that can be only where lists were merged. */
 static float gate_of(const weir_lists *l, weir_neurons_list which, int64_t i, weir_place at)
 {
-    const bool low = which == WEIR_NEURONS_BOTTOM;
+    const float end = which == WEIR_NEURONS_BOTTOM ? INFINITY : -INFINITY;
     if (l->size[i] < l->room)
-        return low ? INFINITY : -INFINITY;
-    if (!weir_place_before(at, l->at[(i + 1) * l->room - 1]))
-        return l->least[i];
-    return nextafterf(l->least[i], low ? INFINITY : -INFINITY);
+        return end;
+    const weir_ranked worst = l->rank[(i + 1) * l->room - 1];
+    const float least = which == WEIR_NEURONS_ABS ? fabsf(worst.value) : worst.value;
+    const bool late = l->mixed && weir_place_before(at, l->at[i * l->room + worst.slot]);
+    return late ? nextafterf(least, end) : least;
 }
 
 static bool is_beyond(weir_neurons_list which, float x, float gate)
@@ -112,25 +155,6 @@ static void put_row(const work *w, const part *p, weir_neurons_list which, int64
             continue;
         w->s->kernel->put(l, which, p->first + j, &e);
         gate[j] = gate_of(l, which, p->first + j, e.at);
-    }
-}
-
-/* Lists of many neurons lie in memory, out of the caches' reach, and each pass visits them all: they are asked for long
- * before they are needed. */
-static void fetch_lists(const work *w, const part *p)
-{
-    for (int which = 0; which < WEIR_NEURONS_LISTS; which++) {
-        const weir_lists *l = &w->t->list[which];
-        if (!l->room || l->room > FETCHED)
-            continue;
-        const char *value = (const char *)(l->value + p->first * l->room),
-                   *key = (const char *)(l->key + p->first * l->room);
-        for (int64_t at = 0; at < p->nb * l->room * (int64_t)sizeof *l->value; at += 64)
-            __builtin_prefetch(value + at, 1, 2);
-        for (int64_t at = 0; l->key && at < p->nb * l->room * (int64_t)sizeof *l->key; at += 64)
-            __builtin_prefetch(key + at, 1, 2);
-        for (int64_t i = p->first; i < p->first + p->nb; i++)
-            __builtin_prefetch(&l->at[(i + 1) * l->room - 1], 1, 2);
     }
 }
 
@@ -196,6 +220,7 @@ static void add_block(void *ctx, int64_t block, int thread)
     p.nb = w->t->n - p.first < BLOCK ? w->t->n - p.first : BLOCK;
     for (p.r = 0; p.r < w->m; p.r += SOME) {
         p.m = w->m - p.r < SOME ? w->m - p.r : SOME;
+        fetch_hist(w->t, &p);
         fetch_lists(w, &p);
         pack(w, &p, x);
         add_part(w, &p);

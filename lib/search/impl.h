@@ -4,9 +4,9 @@
  *
  * Who does what: neurons.c new, free; vocab.c; results.c small questions; rows.c a pass's rows: masks, keys of
  * duplicates, hashes; add.c one table's values, cut into blocks of neurons over threads; scan_*.c the kernels that look
- * at every value (scan.h: counts, histogram, what may enter a list); list.c lists; samples.c bands and random places; moments*.c exact sums; mean.c WEIR_RANK_MEAN;
- * detail.c named neurons; spool.c temporary files; wanted.c, texts.c the tokens that results need; file*.c, merge.c; cluster.c;
- * weights.c, gate.c.
+ * at every value (scan.h: counts, histogram, what may enter a list); list.c lists; samples.c bands and random places;
+ * moments*.c exact sums; mean.c WEIR_RANK_MEAN; detail.c named neurons; spool.c temporary files; wanted.c, texts.c the
+ * tokens that results need; file*.c, merge.c; cluster.c; weights.c, gate.c.
  */
 #ifndef WEIR_SEARCH_IMPL_H
 #define WEIR_SEARCH_IMPL_H
@@ -33,17 +33,24 @@ static inline bool weir_place_before(weir_place a, weir_place b)
     return a.doc < b.doc || (a.doc == b.doc && a.pos < b.pos);
 }
 
-/* Lists of the n neurons of a table: neuron i's places lie at [i * room, i * room + size[i]), in no order before
- * weir_neurons_finish, best first after it. room = k + 1: the place that just missed the list tells which counts are
- * known (weir_neuron_hit.count). */
+/* A value that a list ranks, and where the rest of its entry is. */
+typedef struct weir_ranked {
+    float value;
+    uint32_t slot;
+} weir_ranked;
+
+/* Lists of the n neurons of a table: neuron i's lie at [i * room, i * room + size[i]). Those of `rank` are best first
+ * after weir_neurons_finish; before, in no order while the list is not full, and then a heap read from behind: the
+ * worst lies last. Places, keys and counts stay in their slots. room = k + 1: the place that just missed the list tells
+ * which counts are known (weir_neuron_hit.count). */
 typedef struct weir_lists {
     int64_t n, room;
-    int32_t *size;  /* [n] */
-    float *least;   /* [n] of a full list: the value (ABS: magnitude) of its worst place, which lies last in it */
-    float *value;   /* [n, room] */
-    weir_place *at; /* [n, room] */
-    uint64_t *key;  /* [n, room]; NULL without dedup */
-    uint32_t *count; /* [n, room]; NULL without dedup */
+    int32_t *size;      /* [n] */
+    weir_ranked *rank;  /* [n, room] */
+    weir_place *at;     /* [n, room], by slot */
+    uint64_t *key;      /* [n, room], by slot; NULL without dedup */
+    uint32_t *count;    /* [n, room], by slot; NULL without dedup */
+    _Atomic bool mixed; /* places have come by weir_lists_put: later ones may be in than those that follow */
 } weir_lists;
 
 /* One entry, as lists take and give it. */
@@ -78,8 +85,8 @@ typedef struct weir_random {
 typedef struct weir_mean {
     bool open; /* a document is under way: */
     uint32_t doc;
-    double *sum;                  /* [n] */
-    int64_t *count;               /* [n] finite values */
+    double *sum;                     /* [n] */
+    int64_t *count;                  /* [n] finite values */
     float *peak[WEIR_NEURONS_LISTS]; /* [n] by list: the highest, lowest, largest value, and its position */
     uint32_t *peak_at[WEIR_NEURONS_LISTS];
 } weir_mean;
@@ -87,17 +94,17 @@ typedef struct weir_mean {
 typedef struct weir_ntable {
     weir_neurons_table pub; /* own copies */
     int64_t n;
-    bool fed;           /* it has seen rows, up to this place: */
+    bool fed; /* it has seen rows, up to this place: */
     weir_place last;
-    int64_t rows;       /* counted rows: not masked, not skipped */
+    int64_t rows; /* counted rows: not masked, not skipped */
     int64_t skipped;
-    int64_t *nonfinite; /* [n] */
-    int64_t *above;     /* [n, n_thresholds] */
-    float *min, *max;   /* [n] */
-    uint32_t *hist;     /* [n, WEIR_NEURONS_BINS]: since the last spill, below 2^31 each */
-    int64_t *hist_all;  /* [n, WEIR_NEURONS_BINS] what was spilt before, or NULL */
-    int64_t hist_rows;  /* rows counted in hist since the last spill */
-    weir_sums *sums;    /* [n] */
+    int64_t *nonfinite;                  /* [n] */
+    int64_t *above;                      /* [n, n_thresholds] */
+    float *min, *max;                    /* [n] */
+    uint32_t *hist;                      /* [n, WEIR_NEURONS_BINS]: since the last spill, below 2^31 each */
+    int64_t *hist_all;                   /* [n, WEIR_NEURONS_BINS] what was spilt before, or NULL */
+    int64_t hist_rows;                   /* rows counted in hist since the last spill */
+    weir_sums *sums;                     /* [n] */
     weir_lists list[WEIR_NEURONS_LISTS]; /* room 0: not kept */
     weir_samples samples;
     weir_random random;
@@ -106,16 +113,16 @@ typedef struct weir_ntable {
 
 /* A pass: its counted rows, packed. */
 typedef struct weir_pass {
-    int64_t n;        /* rows of the pass, all of them */
+    int64_t n; /* rows of the pass, all of them */
     int64_t counted;
-    int32_t *row;     /* [counted] which rows of the pass */
-    weir_place *at;   /* [counted] */
-    uint64_t *key;    /* [counted] of duplicates; unset without dedup */
-    uint64_t *hash;   /* [counted] weir_place_hash with options.seed */
-    int32_t *id;      /* [counted] */
+    int32_t *row;   /* [counted] which rows of the pass */
+    weir_place *at; /* [counted] */
+    uint64_t *key;  /* [counted] of duplicates; unset without dedup */
+    uint64_t *hash; /* [counted] weir_place_hash with options.seed */
+    int32_t *id;    /* [counted] */
     /* Of one table at a time (add.c): the counted rows that it takes, as indices of the arrays above. */
-    int32_t *taken;   /* [counted] */
-    uint64_t *ended;  /* [counted] WEIR_RANK_MEAN: key of the document that ended before this row */
+    int32_t *taken;  /* [counted] */
+    uint64_t *ended; /* [counted] WEIR_RANK_MEAN: key of the document that ended before this row */
     int64_t room;
 } weir_pass;
 
@@ -124,8 +131,8 @@ typedef struct weir_texts {
     int64_t n;
     weir_place *at;
     int32_t *id;
-    uint8_t *edge;  /* 1: the document's first token; 2: the last that was seen; or both */
-    float **value;  /* [n_named][n] activations, NaN unknown; NULL without named neurons */
+    uint8_t *edge; /* 1: the document's first token; 2: the last that was seen; or both */
+    float **value; /* [n_named][n] activations, NaN unknown; NULL without named neurons */
 } weir_texts;
 
 /* Which part of the text is in (merge.c). A run's own documents join the last span when it is written. */
@@ -139,8 +146,8 @@ typedef struct weir_covered {
     int64_t *shard; /* ascending: of about.shards; none where that is 0 */
 } weir_covered;
 
-typedef struct weir_detail weir_detail;     /* detail.c: named neurons */
-typedef struct weir_weights weir_weights;   /* weights.c: tokens read from the weights, by table */
+typedef struct weir_detail weir_detail;   /* detail.c: named neurons */
+typedef struct weir_weights weir_weights; /* weights.c: tokens read from the weights, by table */
 
 struct weir_neurons {
     weir_neurons_options o; /* own copies behind its pointers, in: */
@@ -165,12 +172,14 @@ struct weir_neurons {
     float **scratch; /* [threads] rows of a block of neurons, see add.c */
     /* results */
     bool finished;
-    weir_texts texts; /* of what was read or merged before, and after weir_neurons_finish of all */
-    weir_detail *detail; /* NULL: no named neurons */
+    weir_texts texts;      /* of what was read or merged before, and after weir_neurons_finish of all */
+    weir_detail *detail;   /* NULL: no named neurons */
     weir_weights *weights; /* NULL: not computed */
     weir_covered covered;
     weir_neurons_about about;
-    struct weir_buf_of_about { char *text[6]; } own;
+    struct weir_buf_of_about {
+        char *text[6];
+    } own;
 };
 
 /* --- lists (list.c) */

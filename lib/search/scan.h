@@ -26,7 +26,7 @@ typedef struct weir_scan_kernels {
     /* Bits of row r, in mask[r]: finite values beyond gate[WEIR_NEURONS_BLOCK]: above it, below it, of larger magnitude
      * (by list). */
     void (*beyond[WEIR_NEURONS_LISTS])(uint64_t *mask, const float *x, int64_t m, const float *gate);
-    /* weir_lists_put */
+    /* weir_lists_put, of places that come in order: it leaves weir_lists.mixed alone. */
     void (*put)(weir_lists *l, weir_neurons_list which, int64_t i, const weir_entry *e);
 } weir_scan_kernels;
 

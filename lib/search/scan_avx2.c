@@ -120,43 +120,6 @@ static inline int64_t find_key(const uint64_t *key, int64_t n, uint64_t wanted)
     return -1;
 }
 
-/* What a list ranks by, infinite behind the end. */
-static inline vf figures(const float *x, int64_t n, weir_neurons_list which)
-{
-    const vi there = vi_less(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), vi_set(n < 8 ? (int)n : 8));
-    vf v = _mm256_maskload_ps(x, there);
-    if (which == WEIR_NEURONS_BOTTOM)
-        v = _mm256_xor_ps(v, vf_of(vi_set(INT32_MIN)));
-    if (which == WEIR_NEURONS_ABS)
-        v = _mm256_and_ps(v, vf_of(vi_set(INT32_MAX)));
-    return _mm256_blendv_ps(vf_set(INFINITY), v, vf_of(there));
-}
-
-static inline float lowest(vf v)
-{
-    __m128 a = _mm_min_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    a = _mm_min_ps(a, _mm_movehl_ps(a, a));
-    return _mm_cvtss_f32(_mm_min_ss(a, _mm_movehdup_ps(a)));
-}
-
-static inline int64_t find_extreme(const float *x, int64_t n, weir_neurons_list which, bool *once)
-{
-    vf low = vf_set(INFINITY);
-    for (int64_t i = 0; i < n; i += 8)
-        low = _mm256_min_ps(low, figures(x + i, n - i, which));
-    low = vf_set(lowest(low));
-    int64_t first = -1, many = 0;
-    for (int64_t i = 0; i < n; i += 8) {
-        const vf equal = _mm256_cmp_ps(figures(x + i, n - i, which), low, _CMP_EQ_OQ);
-        const unsigned found = (unsigned)_mm256_movemask_ps(equal);
-        if (found && first < 0)
-            first = i + __builtin_ctz(found);
-        many += __builtin_popcount(found);
-    }
-    *once = many == 1;
-    return first;
-}
-
 #include "search/scan_lanes.h"
 
 const weir_scan_kernels weir_scan_avx2 = {

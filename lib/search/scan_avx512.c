@@ -129,37 +129,6 @@ static inline int64_t find_key(const uint64_t *key, int64_t n, uint64_t wanted)
     return -1;
 }
 
-/* What a list ranks by, infinite behind the end. */
-static inline vf figures(const float *x, int64_t n, weir_neurons_list which)
-{
-    vf v = _mm512_mask_loadu_ps(vf_set(which == WEIR_NEURONS_BOTTOM ? -INFINITY : INFINITY),
-                                (__mmask16)first_bits(n, 16), x);
-    if (which == WEIR_NEURONS_BOTTOM)
-        v = vf_of(vi_xor(_mm512_castps_si512(v), vi_set(INT32_MIN)));
-    if (which == WEIR_NEURONS_ABS)
-        v = vf_of(vi_and(_mm512_castps_si512(v), vi_set(INT32_MAX)));
-    return v;
-}
-
-static inline int64_t find_extreme(const float *x, int64_t n, weir_neurons_list which, bool *once)
-{
-    vf low = vf_set(INFINITY);
-    for (int64_t i = 0; i < n; i += 16)
-        low = _mm512_min_ps(low, figures(x + i, n - i, which));
-    low = vf_set(_mm512_reduce_min_ps(low));
-    int64_t first = -1, many = 0;
-    for (int64_t at = 0; at < n; at += 64) {
-        uint64_t found = 0;
-        for (int64_t i = at; i < n && i < at + 64; i += 16)
-            found |= (uint64_t)_mm512_cmp_ps_mask(figures(x + i, n - i, which), low, _CMP_EQ_OQ) << (i - at);
-        if (found && first < 0)
-            first = at + __builtin_ctzll(found);
-        many += __builtin_popcountll(found);
-    }
-    *once = many == 1;
-    return first;
-}
-
 #include "search/scan_lanes.h"
 
 const weir_scan_kernels weir_scan_avx512 = {

@@ -5,6 +5,21 @@
 #include "kernels/kernels.h"
 #include "search/scan.h"
 
+static int64_t find_key(const uint64_t *key, int64_t n, uint64_t wanted)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (key[i] == wanted)
+            return i;
+    return -1;
+}
+
+#include "search/list_put.h"
+
+static void put(weir_lists *l, weir_neurons_list which, int64_t i, const weir_entry *e)
+{
+    put_entry(l, which, i, e);
+}
+
 static void count_value(const weir_scan_counts *c, int64_t j, float x)
 {
     if (!isfinite(x)) {
@@ -57,7 +72,7 @@ const weir_scan_kernels weir_scan_ref = {
     .moments = weir_moments_ref,
     .count = count,
     .beyond = {above, below, larger},
-    .put = weir_lists_put,
+    .put = put,
 };
 
 weir_status weir_scan_pick(const weir_scan_kernels **out, const char *name, weir_err *err)

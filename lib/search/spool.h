@@ -1,5 +1,5 @@
-/* search/spool.h: a temporary file of (place, 32 bits) that grows with the text, so that memory need not. It has no name
- * and is gone with the process. Records are appended in ascending order of place, each place once. */
+/* search/spool.h: a temporary file of (place, 32 bits) that grows with the text, so that memory need not. It has no
+ * name and is gone with the process. Records are appended in ascending order of place, each place once. */
 #ifndef WEIR_SEARCH_SPOOL_H
 #define WEIR_SEARCH_SPOOL_H
 
@@ -10,8 +10,8 @@ typedef struct weir_spool weir_spool;
 /* dir NULL: $TMPDIR, else /tmp. */
 WEIR_CHECKED weir_status weir_spool_new(weir_spool **out, const char *dir, weir_err *err);
 void weir_spool_free(weir_spool *s);
-/* Buffered. WEIR_E_IO names the directory and says what to do when it is full; the spool is as before, and the record may
- * be added again. WEIR_E_ARG: the place is not behind the last one. */
+/* Buffered. WEIR_E_IO names the directory and says what to do when it is full; the spool is as before, and the record
+ * may be added again. WEIR_E_ARG: the place is not behind the last one. */
 WEIR_CHECKED weir_status weir_spool_add(weir_spool *s, uint32_t doc, uint32_t pos, uint32_t payload, weir_err *err);
 int64_t weir_spool_count(const weir_spool *s);
 

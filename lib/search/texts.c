@@ -1,11 +1,12 @@
 /* search/texts.c: the tokens around what a search has found.
  *
- * Each place that a list or a sample holds asks for the range of its document from `before` tokens ahead of it to
- * `after` + 1 behind it (the last is what came next, also where no context was asked for). The union of the ranges is
- * read in one ascending sweep over two sources, both ascending: the spool of what was fed, and the tokens that the
- * search has of files. What no place needs any more is not taken over, so that the texts are a function of the lists
- * and of the documents, never of the way there. Lists count with the place that just missed them, because files keep
- * it.
+ * Each place that a list or a sample holds asks for a range of its document: the tokens of context that were asked for,
+ * and MARGIN more at both ends: a character of four bytes that is split at the edge can be drawn whole, and what came
+ * next is known also where no context was asked for. At least CLUSTERED tokens ahead are kept, so that the number of
+ * things that a neuron stands for (cluster.c) does not depend on how much is shown. The union of the ranges is read in
+ * one ascending sweep over two sources, both ascending: the spool of what was fed, and the tokens that the search has
+ * of files. What no place needs any more is not taken over, so that the texts are a function of the lists and of the
+ * documents, never of the way there. Lists count with the place that just missed them, because files keep it.
  */
 #include <math.h>
 #include <string.h>
@@ -19,13 +20,16 @@ typedef struct range {
     uint64_t first, last;
 } range;
 
+enum { MARGIN = 3, CLUSTERED = 5 };
+
 static range range_of(const weir_neurons_options *o, uint64_t key)
 {
     weir_place at = weir_place_of(key), first = at, last = at;
-    bool from_the_start = o->before >= INT32_MAX || o->before >= at.pos;
-    bool to_the_end = o->after >= INT32_MAX || o->after + 1 >= (int64_t)UINT32_MAX - at.pos;
-    first.pos = from_the_start ? 0 : at.pos - (uint32_t)o->before;
-    last.pos = to_the_end ? UINT32_MAX : at.pos + (uint32_t)o->after + 1;
+    int64_t before = o->before + MARGIN > CLUSTERED ? o->before + MARGIN : CLUSTERED, after = o->after + MARGIN;
+    bool from_the_start = o->before >= INT32_MAX || before >= at.pos;
+    bool to_the_end = o->after >= INT32_MAX || after >= (int64_t)UINT32_MAX - at.pos;
+    first.pos = from_the_start ? 0 : at.pos - (uint32_t)before;
+    last.pos = to_the_end ? UINT32_MAX : at.pos + (uint32_t)after;
     return (range){weir_place_key(first), weir_place_key(last)};
 }
 

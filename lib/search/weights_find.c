@@ -261,7 +261,7 @@ static void read_gain(finder *f, int which, const weir_normw *w)
         f->gain[which * f->spec->C + c] = w->w ? f->spec->norm_offset + w->w[c] : 1;
 }
 
-/* A norm without its scale, which depends on the text: takes the mean away if `mean`, and gives the gain. */
+/* A norm without its scale, which depends on the text: takes the mean away (LayerNorm), and gives the gain. */
 static void through(const finder *f, int norm, double *z)
 {
     const int64_t n = f->spec->C;

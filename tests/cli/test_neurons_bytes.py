@@ -1,6 +1,7 @@
 """Bytes are never lost: what neuron-top prints around a place are the bytes of the input, whatever they are: characters split over
 tokens, bytes that are no UTF-8, tabs and newlines, controls and backslashes. The tokens' places come from `weir tokenize`."""
 import copy
+import functools
 import json
 import re
 
@@ -18,7 +19,7 @@ DOCUMENTS = [
     "\U0001f389".encode(),
     b"\x80",
 ]
-NAMED = "3,17,421,640"
+NAMED = "3,421"
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,7 @@ def texts(tmp_path_factory):
     return options, docs
 
 
+@functools.cache
 def bos_bytes():
     """BOS is a token without a place in the text; what it is called stands for it."""
     with open(BROOK / "tokenizer.json", encoding="utf-8") as f:
@@ -77,11 +79,11 @@ def places(objects):
 
 
 def search(options, form, *more):
-    return weir("neuron-top", *options, "--layer", 6, "--neurons", NAMED, "-k", 200, "--dedup", "none", "--format", form, *more).ok().out
+    return weir("neuron-top", *options, "--layer", 6, "--neurons", NAMED, "-k", 200, "--dedup", "none", "--weights", "no",
+                "--format", form, *more).ok().out
 
 
-@pytest.mark.parametrize("bos", [False, True])
-@pytest.mark.parametrize("context", ["0,0", "2,3", "10,10", "full"])
+@pytest.mark.parametrize("context, bos", [("0,0", False), ("2,3", True), ("10,10", False), ("full", False), ("full", True)])
 def test_ndjson_holds_the_bytes_of_the_text(texts, context, bos):
     options, docs = texts
     out = search(options, "ndjson", "--context", context, "--bos", "yes" if bos else "no")
@@ -148,7 +150,7 @@ def test_unescape():
         unescape(rb"a\q")
 
 
-@pytest.mark.parametrize("context", ["0,0", "2,3", "full"])
+@pytest.mark.parametrize("context", ["2,3", "full"])
 def test_tsv_holds_the_bytes_of_the_text(texts, context):
     options, docs = texts
     out = search(options, "tsv", "--context", context, "--bos", "no")

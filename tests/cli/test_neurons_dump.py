@@ -41,13 +41,15 @@ def objects(*args):
 
 @pytest.mark.parametrize("options", [
     ["--neurons", "all", "-k", 8],
-    ["--neurons", "421", "-k", 20],
-    ["--neurons", "3,L6N421,700", "-k", 10, "--quantiles", 3, "--random", 5, "--seed", 9, "--dedup", "none"],
-    ["--neurons", "0:20", "--sign", "abs", "-k", 6, "--dedup", "doc", "--threshold", "0.25"],
+    ["--neurons", "421", "-k", 20, "--correlated", "no"],
+    ["--neurons", "0:20,L6N99", "-k", 5, "--correlated", "yes"],
+    ["--neurons", "3,L6N421,700", "-k", 10, "--quantiles", 3, "--random", 5, "--seed", 9, "--dedup", "none", "--correlated", "no"],
+    ["--neurons", "0:20", "--sign", "abs", "-k", 6, "--dedup", "doc", "--threshold", "0.25", "--correlated", "no"],
     ["--neurons", "all", "-k", 3, "--rank-by", "mean"],
-    ["--neurons", "5", "-k", 40, "--mask", "none", "--context", "full"],
+    ["--neurons", "5", "-k", 40, "--mask", "none", "--context", "full", "--correlated", "no"],
 ])
 def test_a_dump_gives_what_the_run_gives(text, dump, options):
+    options = ["--weights", "no", *options]
     live = ["--layers", "5,6", "--file", text, *options]
     assert top(dump, *options) == top(*live)
     assert objects(dump, *options) == objects(*live)
@@ -67,7 +69,7 @@ def test_the_comparison_can_fail(text, dump, tmp_path):
 
 
 def test_other_sites_and_layers(text, dump):
-    for site in ("resid_pre", "blocks.*.hook_resid_pre"):
+    for site in ("resid_pre", "blocks.*.hook_resid_pre", "blocks.{5,6}.{mlp.hook_post,hook_resid_pre}"):
         options = ["--site", site, "--layer", 6, "--neurons", "7,100", "-k", 5]
         assert top(dump, *options) == top("--file", text, *options)
     layers = {line.split(b"\t")[0] for line in top(dump, "--neurons", "1", "--layers", "5-6").splitlines()[1:]}
@@ -165,25 +167,20 @@ def test_what_was_not_recorded_is_named(dump):
 
 def damage(f, what):
     """Makes one thing of the dump wrong."""
-    d = f[f"activations/{HOOK}"]
     if what == "documents go backwards":
         f["tokens/doc"][400:410] = f["tokens/doc"][400:410][::-1] + np.arange(10)[::-1]
     elif what == "a negative position":
         f["tokens/pos"][300] = -5
     elif what == "an enormous document":
         f["tokens/doc"][-1] = 2 ** 40
-    elif what == "a position that stands twice":
-        f["tokens/pos"][200] = f["tokens/pos"][199]
     elif what == "no vocabulary":
         del f["vocab"]
     elif what == "no tokens":
         del f["tokens/id"]
-    elif what == "fewer rows":
-        d.resize(len(d) - 100, axis=0)
 
 
-@pytest.mark.parametrize("what", ["documents go backwards", "a negative position", "an enormous document", "a position that stands twice",
-                                  "no vocabulary", "no tokens", "fewer rows"])
+@pytest.mark.parametrize("what", ["documents go backwards", "a negative position", "an enormous document", "no vocabulary",
+                                  "no tokens"])
 @pytest.mark.parametrize("neurons", ["421", "all"])
 def test_a_damaged_dump_is_one_line(dump, tmp_path, what, neurons):
     path = tmp_path / "bad.h5"

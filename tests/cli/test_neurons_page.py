@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from weircli import BROOK, ROOT
+from weircli import BROOK, ROOT, weir
 
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 from chromium import MISSING, Keys, chromium  # noqa: E402
@@ -136,15 +136,17 @@ def test_checks_of_requests_and_complaints_can_fail(browser, maker):
         quiet(browser, path)
 
 
-@pytest.mark.parametrize("key", ["max", "min", "mean", "sd", "skew", "kurtosis"])
-def test_sorting(page, truth, key):
-    page.run("document.querySelector(`[data-key=${arguments[0]}] button`).click()", key)
-    best = sorted(truth.values(), key=lambda n: -n[key])
-    assert names(page)[:15] == [name(n) for n in best[:15]]
-    assert page.one(f"[data-key={key}]").get_attribute("aria-sort") == "descending"
-    page.run("document.querySelector(`[data-key=${arguments[0]}] button`).click()", key)
-    assert names(page)[:15] == [name(n) for n in best[:-16:-1]]
-    assert page.one(f"[data-key={key}]").get_attribute("aria-sort") == "ascending"
+def test_sorting(page, truth):
+    click = "document.querySelector(`[data-key=${arguments[0]}] button`).click()"
+    numbers = {key: (lambda n, key=key: n[key]) for key in ("max", "min", "mean", "sd", "skew", "kurtosis")}
+    for key, number in {**numbers, "density": density, "effective": lambda n: n["clusters"]["effective"]}.items():
+        for down in (True, False):
+            page.run(click, key)
+            best = sorted(truth.values(), key=number, reverse=down)  # stable: equal ones in the order of the file
+            assert names(page)[:15] == [name(n) for n in best[:15]], key
+            assert page.one(f"[data-key={key}]").get_attribute("aria-sort") == ("descending" if down else "ascending")
+    put(page, "sort", "neuron up")
+    assert names(page)[:15] == list(truth)[:15]
 
 
 def test_filters(page, truth):
@@ -166,20 +168,18 @@ def test_filters(page, truth):
 
 
 def density(n):
-    d = n["density"]
-    d = d[0] if isinstance(d, list) else d
-    return d["share"] if isinstance(d, dict) else d
+    return n["above"][0] / n["count"]
 
 
 def test_search(page, truth):
     def having(what):
-        return [k for k, n in truth.items() if any(what(h) for h in n["top"])]
+        return [k for k, n in truth.items() if any(what(h) for h in n["lists"]["top"])]
     put(page, "search", "Kate")
     want = having(lambda h: "Kate" in context(h))
     assert 0 < len(want) < len(truth) and count(page) == f"{len(want)} of {len(truth)} neurons"
     assert names(page)[:10] == want[:10]
     put(page, "where", "token")
-    want = having(lambda h: "Kate" in token(h))
+    want = having(lambda h: "Kate" in h["token"])
     assert 0 < len(want) and count(page).startswith(f"{len(want)} of ")
     put(page, "search", "kate")  # small letters: either
     assert count(page).startswith(f"{len(want)} of ")
@@ -193,14 +193,8 @@ def test_search(page, truth):
     assert {"smiled", "at"} <= {w.strip() for w in page.run("return [...document.querySelectorAll('.found')].map(e => e.textContent)")}
 
 
-def token(h):
-    return h["token"]["text"] if isinstance(h["token"], dict) else h["token"]
-
-
 def context(h):
-    c = h["context"]
-    pieces = c["pieces"] if isinstance(c, dict) else c
-    return "".join(p["text"] if isinstance(p, dict) else p for p in pieces)
+    return h["context"]["text"]
 
 
 # --- a neuron
@@ -216,24 +210,40 @@ def test_numbers_are_the_searchs_own(page, truth):
             places = page.run("""return [...document.querySelectorAll(`[data-section=${arguments[0]}] li`)].map(e =>
                 [e.querySelector('.value').dataset.tip, e.querySelector('.foot span').textContent,
                  e.querySelector('.hit').dataset.tip])""", section)
-            assert [(float(v), d) for v, d, _ in places] == [(h["value"], f"doc {h['doc']}:{h['pos']}") for h in n[section]]
-            for (value, _, hover), h in zip(places, n[section]):
+            assert [(float(v), d) for v, d, _ in places] == [(h["value"], f"doc {h['doc']}:{h['pos']}") for h in n["lists"][section]]
+            for (value, _, hover), h in zip(places, n["lists"][section]):
                 assert hover.startswith(f"{value}\ndocument {h['doc']}, position {h['pos']}\n")
                 assert ("stands once" in hover) == (h["count"] == 1)
 
 
-def test_histogram_counts_every_value(page, truth):
-    open_neuron(page, "L3N21")
-    tips = page.run("return [...document.querySelectorAll('.catch')].map(e => [e.dataset.tip, Number(e.dataset.count)])")
-    assert sum(c for _, c in tips) == truth["L3N21"]["count"]
-    positive = sum(c for t, c in tips if not t.startswith(("-", "between")))
-    assert positive == round(density(truth["L3N21"]) * truth["L3N21"]["count"])
-    assert re.match(r"-0\.1875 to -0\.125: \d", tips[0][0]) and re.match(r"4 to 6: \d", tips[-1][0])
+def edge(b):
+    """Of bin b of the search's histogram: the smallest magnitude where it is positive, the largest where it is negative."""
+    k = b - 322 if b > 321 else 321 - b
+    return 2.0 ** (k // 8 - 20) * (1 + k % 8 / 8)
+
+
+def test_histogram_has_the_searchs_counts(page, truth):
+    for which in ("L3N21", "hook_%3Cembed%3E.N3"):
+        page.run("location.hash = arguments[0]", which)
+        name_now = until(lambda: page.all(".bar") and page.run("return location.hash.slice(1) === hashOf(opened) && nameOf(opened)"))
+        n = truth[name_now]
+        tips = page.run("return [...document.querySelectorAll('.catch')].map(e => [e.dataset.tip, Number(e.dataset.count)])")
+        assert sum(c for _, c in tips) == n["count"]
+        for said, counted in tips:
+            low, high = map(float, re.match(r"(?:between )?(\S+) (?:to|and) (\S+): ", said).groups())
+            if low >= 0:
+                want = sum(c for b, c in n["hist"] if b > 321 and low <= edge(b) < high)
+            elif high <= 0:
+                want = sum(c for b, c in n["hist"] if b < 321 and -high <= edge(b + 1) < -low)
+            else:
+                want = sum(c for b, c in n["hist"] if b == 321 or (edge(b) if b > 321 else edge(b + 1)) < high)
+            assert counted == want, (which, said)
+    assert tips[0][0].startswith("-0.1875 to -0.125: ") and tips[-1][0].startswith("4 to 6: ")
 
 
 def test_hover(page, truth):
     open_neuron(page, "L3N21")
-    best = truth["L3N21"]["top"][0]
+    best = truth["L3N21"]["lists"]["top"][0]
     said = tip(page, "[data-section=top] li:first-child .hit")
     assert said.startswith(f"{best['value']!r}"[:6]) and f"document {best['doc']}, position {best['pos']}" in said
     assert re.search(r": [\d,]+ \(", tip(page, ".catch"))
@@ -254,6 +264,17 @@ def test_heat(page):
     assert own == pytest.approx(page.run("return magnitude(opened)") / most, abs=1e-3) and own < 1
     page.press("c")
     assert page.run(strength, "[data-section=top] .hit")[0] == 1
+
+
+def test_values_around_places_are_the_searchs_own(page, truth):
+    open_neuron(page, "L3N21")
+    page.press("e")
+    hit = truth["L3N21"]["lists"]["top"][0]
+    said = page.run("return [...document.querySelectorAll('[data-section=top] li:first-child .piece')].map(e => e.dataset.tip)")
+    got = {int(re.search(r"position (\d+)", t)[1]): float(t.split("\n")[0]) for t in said if not t.startswith("value not")}
+    want = {hit["context"]["pos"] + i: v for i, v in enumerate(hit["context"]["values"])}
+    assert len(want) > 15 and got == want
+    page.press("e")
 
 
 def test_contexts_expand(page):
@@ -365,6 +386,32 @@ def test_what_it_is_of_can_be_read(page):
     said = page.text("#provenance")
     for part in ("blocks.3.mlp.hook_post", "1,000 documents", "k = 10", "0 BOS", "made up"):
         assert part in said, part
+
+
+def test_weights_and_means_of_a_model(browser, tmp_path):
+    """By the tool itself: what the weights say, token means, relations. NDJSON has as many of each as places."""
+    text = "The cat sat on the mat. The cat sat there. The dog did not."
+    def show(form, path):
+        return weir("neuron-top", "--neurons", "L3N21", "-k", "20", "--weights", "yes", "--format", form, "-o", path, text).ok()
+    show("html", tmp_path / "page.html")
+    show("ndjson", tmp_path / "page.ndjson")
+    n = json.loads((tmp_path / "page.ndjson").read_text().splitlines()[1])
+    browser.resize(1440, 900)
+    browser.open(tmp_path / "page.html", "#L3N21")
+    until(lambda: browser.all(".bar"))
+    chips = browser.run("""return [...document.querySelectorAll('.weights dd')].map(d => [...d.children].map(c =>
+        [[...c.childNodes].slice(0, -1).map(e => e.textContent).join(''), c.dataset.tip]))""")
+    for got, want in zip(chips, [n["in"]["highest"], n["in"]["lowest"], n["out"]["highest"], n["out"]["lowest"]]):
+        assert [(float(tip.split()[1]), int(tip.split()[3])) for _, tip in got] == [(w["score"], w["id"]) for w in want]
+        for (drawn, _), w in zip(got, want):  # JSON has no half characters
+            assert drawn == w["token"] or "\\x" in drawn and "\ufffd" in w["token"] or "\\" in drawn
+    assert len(chips) == 4
+    tables = browser.run("""return [...document.querySelectorAll('table')].map(t =>
+        [...t.tBodies[0].rows].map(r => [...r.cells].map(c => c.textContent)))""")
+    means = [m["token"] for m in n["token_means"]["highest"] if m["count"] > 1]
+    assert [row[0] for row in tables[0]] == means and [row[0] for row in tables[1]] == means[::-1] and len(means) > 2
+    assert [row[0] for row in tables[2]] == [f"N{r['unit']}" for r in n["related"]["by_r"]][:20]
+    quiet(browser, tmp_path / "page.html")
 
 
 # --- odd text, and much of it

@@ -92,7 +92,8 @@ def test_every_neuron_of_a_layer_has_the_places_of_torch_topk(found, which):
         assert np.all(np.abs(value[unit] - f64[rows[unit], unit]) <= tolerance[rows[unit]]), unit
         same += rows[unit].tolist() == top[:, unit].tolist()
     print(json.dumps({"list": which, "neurons": f64.shape[1], "identical": same}))
-    assert same > f64.shape[1] // 2
+    # GELU's lowest values lie together at its minimum, closer than fp32 can tell apart: there every list has swaps.
+    assert not highest or same > f64.shape[1] // 2
 
 
 def test_a_wrong_list_is_seen(found):

@@ -1,5 +1,6 @@
-"""A page in Debian's Chromium, without a window and without a network: what it shows, what it says, what it asks for."""
+"""A page in Debian's Chromium, without a window: what it shows, what it says, what it asks for."""
 import contextlib
+import json
 import os
 import shutil
 
@@ -12,7 +13,7 @@ except ImportError:
     webdriver = ActionChains = Keys = None
 
 PROGRAM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-MISSING = None if PROGRAM and DRIVER and webdriver else "needs chromium, chromium-driver and python3-selenium (make deps)"
+MISSING = None if PROGRAM and DRIVER and webdriver else "needs chromium, chromium-driver, python3-selenium (make deps)"
 
 
 @contextlib.contextmanager
@@ -53,7 +54,6 @@ class Browser:
 
     def requests(self):
         """Addresses that were asked for since open, by the browser's own account."""
-        import json
         out = []
         for entry in self.driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]
@@ -66,7 +66,8 @@ class Browser:
                                     {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile})
 
     def prefer(self, scheme):
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def press(self, *keys):
         ActionChains(self.driver).send_keys(*keys).perform()

@@ -125,13 +125,14 @@ static uint32_t hash(uint32_t a, uint32_t b)
 /* Of neuron u at a token: a word's part, which is rarely large, and a little of the place's. */
 static float activation(uint32_t u, uint32_t id, uint32_t place)
 {
-    float w = (float)(hash(u, id) >> 8) / 16777216.0f, p = (float)(hash(u, place) >> 8) / 16777216.0f;
+    uint32_t h = hash(u, id);
+    float w = (float)(h >> 8) / 16777216.0f, p = (float)((h ^ place * 0x9e37u) & 0xffff) / 65536.0f;
     return w > 0.98f ? (w - 0.98f) * 250 + p : -0.17f * w * p;
 }
 
 static void feed(weir_neurons *s, const text *t, int tables, int64_t width, weir_err *err)
 {
-    enum { ROWS = 64 };
+    enum { ROWS = 512 };
     float *x = malloc(sizeof *x * (size_t)(ROWS * width));
     for (int64_t first = 0; first < t->tokens; first += ROWS) {
         int64_t n = t->tokens - first < ROWS ? t->tokens - first : ROWS;

@@ -112,6 +112,8 @@ static void add_words(int n)
     }
 }
 
+static int64_t kept = 10; /* tokens of context, at both ends */
+
 static weir_neurons *make_search(int64_t k)
 {
     const weir_neurons_table table = {
@@ -121,6 +123,7 @@ static weir_neurons *make_search(int64_t k)
     weir_err err = {0};
     weir_neurons_options_init(&o);
     o.k = k;
+    o.before = o.after = kept;
     o.lists = 1u << WEIR_NEURONS_TOP;
     o.dedup = WEIR_DEDUP_NONE;
     o.threads = 1;
@@ -325,6 +328,25 @@ static void test_many(void **state)
     assert_int_equal(cluster[279], -1);
 }
 
+/* How much context is kept to be shown does not matter. */
+static void test_context_kept(void **state)
+{
+    (void)state;
+    static const int64_t tokens[] = {0, 1, 10, INT32_MAX};
+    for (int i = 0; i < 4; i++) {
+        kept = tokens[i];
+        add_countries();
+        add_brackets();
+        add(" a1| b1| one| of|> apples| z1");
+        add(" a2| b2| one| of|> pears| z2");
+        weir_neuron_clusters got = clusters();
+        assert_int_equal(got.clusters, 3);
+        assert_int_equal(cluster[20], 2);
+        assert_int_equal(cluster[21], 2);
+    }
+    kept = 10;
+}
+
 /* A list that is not kept. */
 static void test_no_list(void **state)
 {
@@ -355,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_special_and_unknown),
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_many),
+        cmocka_unit_test(test_context_kept),
         cmocka_unit_test(test_no_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

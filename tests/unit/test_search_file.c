@@ -499,7 +499,7 @@ static void test_replaces_its_own_only(void **state)
     scratch_text("a.h5.new", "somebody's");
     assert_int_equal(weir_neurons_write(s, scratch("a.h5"), &about, &err), WEIR_E_ARG);
     assert_true(said(&err, WEIR_E_ARG, "a.h5.new exists and is not what an interrupted run left"));
-    scratch_write("a.h5.new", "\x89HDF\r\n\x1a\n killed before it was whole", 40); /* ours, or as good as */
+    scratch_text("a.h5.new", "\x89HDF\r\n\x1a\n killed before it was whole"); /* ours, or as good as */
     written(s, "a.h5", &about);
     assert_false(scratch_exists("a.h5.new"));
     written(s, "a.h5", &about);

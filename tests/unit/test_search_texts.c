@@ -344,11 +344,22 @@ typedef struct model {
     bool need[DOCS][LONG];
 } model;
 
+/* Tokens kept ahead of a place and behind it. */
+static int64_t ahead_of(const weir_neurons_options *o)
+{
+    return o->before < 2 ? 5 : o->before + 3;
+}
+
+static int64_t behind_of(const weir_neurons_options *o)
+{
+    return o->after + 3;
+}
+
 static void need(model *m, const weir_neurons *s, weir_place at)
 {
     for (int64_t pos = 0; pos < length(at.doc); pos++) {
         int64_t ahead = (int64_t)at.pos - pos;
-        m->need[at.doc][pos] |= ahead <= s->o.before && -ahead <= s->o.after + 1 && fed(at.doc, pos);
+        m->need[at.doc][pos] |= ahead <= ahead_of(&s->o) && -ahead <= behind_of(&s->o) && fed(at.doc, pos);
     }
 }
 
@@ -567,21 +578,21 @@ static void test_document_goes_on(void **state)
     (void)state;
     weir_err err = {0};
     weir_neurons *s = new_search(2, 3);
-    for (uint32_t p = 0; p < 5; p++)
+    for (uint32_t p = 0; p < 10; p++)
         assert_int_equal(weir_spool_add(s->tokens, 3, p, p, &err), WEIR_OK);
-    put_place(s, 0, (weir_place){3, 3});
+    put_place(s, 0, (weir_place){3, 8});
     gather(s);
-    weir_neurons_context c = weir_neurons_context_of(s, 3, 3, -1);
-    assert_int_equal(c.n, 4);
-    assert_true(c.ends && !c.begins);
-    for (uint32_t p = 5; p < 9; p++)
-        assert_int_equal(weir_spool_add(s->tokens, 3, p, p, &err), WEIR_OK);
-    gather(s);
-    c = weir_neurons_context_of(s, 3, 3, -1);
+    weir_neurons_context c = weir_neurons_context_of(s, 3, 8, -1);
     assert_int_equal(c.n, 7);
+    assert_true(c.ends && !c.begins);
+    for (uint32_t p = 10; p < 20; p++)
+        assert_int_equal(weir_spool_add(s->tokens, 3, p, p, &err), WEIR_OK);
+    gather(s);
+    c = weir_neurons_context_of(s, 3, 8, -1);
+    assert_int_equal(c.n, 12);
     assert_false(c.ends || c.begins);
-    assert_int_equal(c.pos, 1);
-    assert_int_equal(c.hit, 2);
+    assert_int_equal(c.pos, 3);
+    assert_int_equal(c.hit, 5);
     free_search(s);
 }
 
@@ -627,15 +638,15 @@ static void test_context(void **state)
 {
     (void)state;
     for (int w = 0; w < WINDOWS; w++) {
-        int64_t before = windows[w][0], after = windows[w][1];
-        weir_neurons *s = whole_search(before, after, 40);
+        weir_neurons *s = whole_search(windows[w][0], windows[w][1], 40);
+        int64_t before = ahead_of(&s->o), after = behind_of(&s->o);
         const weir_lists *l = &s->table[0].list[0];
         for (int64_t i = 0; i < l->size[0]; i++) {
             int64_t d = l->at[i].doc, pos = l->at[i].pos;
             weir_neurons_context c = weir_neurons_context_of(s, d, pos, 1);
             int64_t first = d == 9 ? pos : pos > before ? pos - before : 0, last = d == 9 ? pos : length(d) - 1;
-            if (last > pos + after + 1)
-                last = pos + after + 1;
+            if (last > pos + after)
+                last = pos + after;
             assert_int_equal(c.pos, first);
             assert_int_equal(c.n, last - first + 1);
             assert_int_equal(c.hit, pos - first);
@@ -662,12 +673,12 @@ static void test_far_places(void **state)
     for (int w = 0; w < WINDOWS; w++) {
         weir_err err = {0};
         weir_neurons *s = new_search(windows[w][0], windows[w][1]);
-        for (uint32_t i = 3; i-- > 0;)
+        for (uint32_t i = 9; i-- > 0;)
             assert_int_equal(weir_spool_add(s->tokens, UINT32_MAX, UINT32_MAX - i, i, &err), WEIR_OK);
         put_place(s, 0, (weir_place){UINT32_MAX, UINT32_MAX});
         gather(s);
         weir_neurons_context c = weir_neurons_context_of(s, UINT32_MAX, UINT32_MAX, -1);
-        assert_int_equal(c.n, 1 + (windows[w][0] < 2 ? windows[w][0] : 2));
+        assert_int_equal(c.n, 1 + (ahead_of(&s->o) < 8 ? ahead_of(&s->o) : 8));
         assert_int_equal(c.id[c.hit], 0);
         assert_true(c.ends && !c.begins);
         free_search(s);
@@ -683,17 +694,19 @@ static void test_sparse(void **state)
     for (uint32_t d = 0; d < 60; d++)
         for (uint32_t p = 0; p < 1000; p++)
             assert_int_equal(weir_spool_add(s->tokens, d, p, d * 1000 + p, &err), WEIR_OK);
-    static const weir_place far[] = {{2, 500}, {2, 502}, {13, 999}, {14, 0}, {59, 998}};
+    static const weir_place far[] = {{2, 500}, {2, 508}, {13, 999}, {14, 0}, {59, 998}};
     for (int i = 0; i < 5; i++)
         put_place(s, 0, far[i]);
     gather(s);
-    static const int32_t want[] = {2499,  2500,  2501,  2502,  2503,  2504,  13998,
-                                   13999, 14000, 14001, 14002, 59997, 59998, 59999};
-    assert_int_equal(s->texts.n, 14);
-    assert_memory_equal(s->texts.id, want, sizeof want);
-    assert_int_equal(s->texts.edge[7], 2);
-    assert_int_equal(s->texts.edge[8], 1);
-    assert_int_equal(s->texts.edge[13], 2);
+    static const int32_t want[][2] = {{2495, 2512}, {13994, 13999}, {14000, 14004}, {59993, 59999}}; /* from, to */
+    int64_t n = 0;
+    for (int i = 0; i < 4; i++)
+        for (int32_t id = want[i][0]; id <= want[i][1]; id++, n++) {
+            assert_true(n < s->texts.n);
+            assert_int_equal(s->texts.id[n], id);
+            assert_int_equal(s->texts.edge[n], (id % 1000 == 0 ? 1 : 0) + (id % 1000 == 999 ? 2 : 0));
+        }
+    assert_int_equal(s->texts.n, n);
     free_search(s);
 }
 

@@ -89,6 +89,11 @@ const char *weir_model_path(const weir_model_args *a, char *buf, size_t n, weir_
     return weir_brook_path(buf, n, err);
 }
 
+bool weir_cli_given(const weir_cli *cli, const char *name)
+{
+    return weir_opt_given(cli->tool->options, cli->given, name);
+}
+
 char *weir_command_line(const weir_cli *cli)
 {
     char *text = NULL;

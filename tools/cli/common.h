@@ -52,6 +52,9 @@ const char *weir_kernel_name(const weir_run_args *a);
 /* --model, else $WEIR_MODEL, else brook's directory; may use buf[n]. NULL: brook is nowhere. */
 const char *weir_model_path(const weir_model_args *a, char *buf, size_t n, weir_err *err);
 
+/* Does the option of this name stand on the command line? Its value may be the default's all the same. */
+bool weir_cli_given(const weir_cli *cli, const char *name);
+
 /* The command line as one line that a shell reads back; owned by the caller (free), NULL when out of memory. */
 char *weir_command_line(const weir_cli *cli);
 

@@ -325,6 +325,7 @@ weir_opt_result weir_opt_parse(const weir_opt_use *use, const weir_opt_rule *rul
     p.given = calloc((size_t)p.total + 1, sizeof *p.given);
     operands->v = calloc((size_t)argc + 1, sizeof *operands->v);
     operands->n = 0;
+    operands->given = p.given;
     weir_opt_result result = p.given && operands->v ? WEIR_OPT_OK : bad(&p, "out of memory");
     for (int i = 0; i < p.total && result == WEIR_OPT_OK; i++) {
         opt_ref r = opt_at(use, args, i);
@@ -335,8 +336,16 @@ weir_opt_result weir_opt_parse(const weir_opt_use *use, const weir_opt_rule *rul
         result = read_arguments(&p, operands);
     if (result == WEIR_OPT_OK)
         result = check_rules(&p, rules);
-    free(p.given);
     return result;
+}
+
+bool weir_opt_given(const weir_opt_use *use, const bool *given, const char *name)
+{
+    for (int i = 0; use->group; use++)
+        for (int j = 0; j < use->group->n; j++, i++)
+            if (name_is(use->group->opt[j].name, name, strlen(name)))
+                return given[i];
+    return false;
 }
 
 void weir_opt_release(const weir_opt_use *use, void *args, weir_opt_operands *operands)
@@ -351,4 +360,5 @@ void weir_opt_release(const weir_opt_use *use, void *args, weir_opt_operands *op
         }
     }
     free(operands->v);
+    free(operands->given);
 }

@@ -60,6 +60,7 @@ typedef struct weir_opt_rule {
 typedef struct weir_opt_operands {
     const char **v;
     int n;
+    bool *given; /* for weir_opt_given */
 } weir_opt_operands;
 
 typedef enum weir_opt_result { WEIR_OPT_OK, WEIR_OPT_HELP, WEIR_OPT_BAD } weir_opt_result;
@@ -70,6 +71,8 @@ typedef enum weir_opt_result { WEIR_OPT_OK, WEIR_OPT_HELP, WEIR_OPT_BAD } weir_o
  * every case. */
 weir_opt_result weir_opt_parse(const weir_opt_use *use, const weir_opt_rule *rules, int argc, char **argv, void *args,
                                weir_opt_operands *operands, char *msg, size_t n);
+/* Does the option of this name stand on the command line? given: of weir_opt_operands. */
+bool weir_opt_given(const weir_opt_use *use, const bool *given, const char *name);
 void weir_opt_release(const weir_opt_use *use, void *args, weir_opt_operands *operands);
 
 /* Strict numbers: all of the text, no white space, no overflow. */

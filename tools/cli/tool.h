@@ -25,6 +25,7 @@ typedef struct weir_cli {
     char **argv;
     const char **operand;
     int n_operands;
+    const bool *given;              /* for weir_cli_given */
     bool quiet;                     /* no remarks, no progress; errors are always said */
     struct weir_progress *progress; /* the bar that stands on the terminal's last line now, or NULL */
 } weir_cli;

@@ -150,6 +150,11 @@ const weir_neurons_table *weir_neurons_dump_tables(const weir_neurons_dump *d, i
     return d->table;
 }
 
+int64_t weir_neurons_dump_vocabulary(const weir_neurons_dump *d)
+{
+    return d->n_vocab;
+}
+
 bool weir_neurons_is_dump(const char *path)
 {
     char start[8] = {0};

@@ -48,6 +48,8 @@ int weir_neurons_dump_open(weir_neurons_dump **out, const weir_cli *cli, const w
 void weir_neurons_dump_close(weir_neurons_dump *d); /* NULL is fine */
 /* In the order of sites asked for, then of layers. Borrowed. */
 const weir_neurons_table *weir_neurons_dump_tables(const weir_neurons_dump *d, int *n);
+/* Tokens of the vocabulary; 0 for a dump of bare ids. */
+int64_t weir_neurons_dump_vocabulary(const weir_neurons_dump *d);
 /* An HDF5 file that is no result of a search: what is wrong with it weir_neurons_dump_open says. */
 bool weir_neurons_is_dump(const char *path);
 

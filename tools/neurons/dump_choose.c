@@ -130,6 +130,39 @@ static void list_points(const weir_neurons_dump *d, char *buf, size_t size)
     }
 }
 
+/* Does the name match the pattern, which may have * ? and {a,b}? */
+static bool matches(const char *pattern, const char *name, int depth)
+{
+    const char *open = strchr(pattern, '{'), *close = open ? strchr(open, '}') : NULL;
+    char whole[512];
+    if (!close || depth > 4)
+        return fnmatch(pattern, name, 0) == 0;
+    for (const char *p = open + 1; p <= close; p++) {
+        size_t n = strcspn(p, ",}");
+        snprintf(whole, sizeof whole, "%.*s%.*s%s", (int)(open - pattern), pattern, (int)n, p, close + 1);
+        if (matches(whole, name, depth + 1))
+            return true;
+        p += n;
+    }
+    return false;
+}
+
+/* The next of a list with commas; those in braces do not separate. The text is cut up. NULL: there are no more. */
+static char *next_site(char **rest)
+{
+    char *site = *rest, *p = site;
+    int depth = 0;
+    if (!site)
+        return NULL;
+    while (*p && (*p != ',' || depth > 0)) {
+        depth += (*p == '{') - (*p == '}');
+        p++;
+    }
+    *rest = *p ? p + 1 : NULL;
+    *p = 0;
+    return site;
+}
+
 /* All points of one site, which is a short name or a name with globs. */
 static weir_status choose_site(weir_neurons_dump *d, const char *asked, weir_err *err)
 {
@@ -151,7 +184,7 @@ static weir_status choose_site(weir_neurons_dump *d, const char *asked, weir_err
         const weir_dump_hook *h = weir_dump_hook_at(d->r, i);
         char point[256];
         snprintf(point, sizeof point, "blocks.%d.%s", h->layer, is ? is->point : "");
-        if (is ? strcmp(point, h->name) != 0 : fnmatch(name, h->name, 0) != 0)
+        if (is ? strcmp(point, h->name) != 0 : !matches(name, h->name, 0))
             continue;
         found++;
         if (h->layer < 0 || weir_layers_have(d->o.layers, h->layer, &bad))
@@ -164,26 +197,41 @@ static weir_status choose_site(weir_neurons_dump *d, const char *asked, weir_err
                      there);
 }
 
+static bool has_layer(const weir_neurons_dump *d, int layer)
+{
+    for (int t = 0; t < d->n; t++)
+        if (d->table[t].layer == layer)
+            return true;
+    return false;
+}
+
 /* A layer or a neuron that is named and not there is a mistake, not a shorter answer. */
 static weir_status check_all_found(const weir_neurons_dump *d, weir_err *err)
 {
-    bool bad = false;
-    if (d->n == 0)
-        return weir_fail(err, WEIR_E_ARG, "%s has nothing of layers %s", d->o.path, d->o.layers ? d->o.layers : "all");
-    for (int64_t i = 0; i < d->o.n_ask; i++) {
-        bool found = d->o.ask[i].layer == -1;
-        for (int t = 0; t < d->n && !found; t++)
-            found = d->table[t].layer == d->o.ask[i].layer;
-        if (!found)
+    enum { MANY = 100000 }; /* layers that somebody may name */
+    bool bad = false, some = d->o.layers && strcmp(d->o.layers, "all") != 0;
+    for (int64_t i = 0; i < d->o.n_ask; i++)
+        if (d->o.ask[i].layer != -1 && !has_layer(d, d->o.ask[i].layer))
             return weir_fail(err, WEIR_E_ARG, "L%dN%lld: layer %d was not recorded in %s, or not chosen",
                              d->o.ask[i].layer, (long long)d->o.ask[i].unit, d->o.ask[i].layer, d->o.path);
-    }
-    for (int layer = 0; d->o.layers && strcmp(d->o.layers, "all") != 0 && layer < 100000; layer++) {
-        bool found = !weir_layers_have(d->o.layers, layer, &bad);
-        for (int t = 0; t < d->n && !found; t++)
-            found = d->table[t].layer == layer;
-        if (!found && d->o.n_ask == 0)
+    for (int layer = 0; some && d->o.n_ask == 0 && layer < MANY; layer++)
+        if (weir_layers_have(d->o.layers, layer, &bad) && !has_layer(d, layer))
             return weir_fail(err, WEIR_E_ARG, "layer %d was not recorded in %s", layer, d->o.path);
+    if (d->n == 0)
+        return weir_fail(err, WEIR_E_ARG, "%s has nothing of layers %s", d->o.path, some ? d->o.layers : "all");
+    return WEIR_OK;
+}
+
+/* --max-norm-ratio reads another point than the tables do. */
+static weir_status check_norms(const weir_neurons_dump *d, weir_err *err)
+{
+    for (int t = 0; t < d->n && d->o.max_norm_ratio > 0; t++) {
+        char name[80];
+        snprintf(name, sizeof name, "blocks.%d.hook_resid_pre", d->table[t].layer);
+        int hook = d->table[t].layer < 0 ? 0 : weir_dump_find(d->r, name);
+        if (hook < 0 || (d->table[t].layer >= 0 && weir_dump_hook_at(d->r, hook)->units))
+            return weir_fail(err, WEIR_E_ARG, "--max-norm-ratio needs %s, which %s does not hold whole", name,
+                             d->o.path);
     }
     return WEIR_OK;
 }
@@ -198,8 +246,10 @@ weir_status weir_dump_choose(weir_neurons_dump *d, weir_err *err)
     if (!sites)
         return no_memory(err);
     weir_status st = WEIR_OK;
-    for (char *site = strsep(&rest, ","); site && st == WEIR_OK; site = strsep(&rest, ","))
+    for (char *site = next_site(&rest); site && st == WEIR_OK; site = next_site(&rest))
         st = choose_site(d, site, err);
     free(sites);
-    return st == WEIR_OK ? check_all_found(d, err) : st;
+    if (st == WEIR_OK)
+        st = check_all_found(d, err);
+    return st == WEIR_OK ? check_norms(d, err) : st;
 }

@@ -106,9 +106,7 @@ weir_status weir_high_rows_find(weir_high_rows *h, weir_neurons_dump *d, int lay
     norms n = {0};
     weir_dump_stream *stream = NULL;
     snprintf(name, sizeof name, "blocks.%d.hook_resid_pre", layer);
-    int hook = weir_dump_find(d->r, name);
-    if (hook < 0 || weir_dump_hook_at(d->r, hook)->units)
-        return weir_fail(err, WEIR_E_ARG, "--max-norm-ratio needs %s, which %s does not hold whole", name, d->o.path);
+    int hook = weir_dump_find(d->r, name); /* weir_dump_choose saw that it is there */
     places *at = malloc(sizeof *at);
     h->bit = calloc((size_t)d->rows / 8 + 1, 1);
     weir_status st = at && h->bit ? weir_dump_stream_open(&stream, d->r, hook, 0, d->rows, err) : no_memory(err);

@@ -1,37 +1,39 @@
-/* One file that needs no network: page.html (with page.css and the page-*.js, all of it a string in this program) and
+/* One file that needs no network: page.html (with page.css and the page-*.js, all of it strings in this program) and
  * the data, as a head of JSON and blocks of base64. page-data.js is the data's reader, and says what the blocks hold.
  *
- * Size: the page itself (about 60 KB) and, of each neuron, a row of 96 characters, about 90 for its histogram, 12 for
- * each place, and 8 for each token that its weights name; of the text, about 3 characters for each token that is shown,
- * once. 20,000 neurons with ten places at both ends, of a text of up to a million tokens: below 16 MB, with ten tokens
- * at each end of both weights; below 12 MB without weights. Memory: the rows, and the text that is shown.
+ * Size: the page itself (65 KB). Of each neuron 96 characters for its row, 80 to 110 for its histogram, 12 or 13 for
+ * each place, 8 or 9 for each token that its weights name. Of the text about 3 characters for each token that is shown,
+ * once. 20,000 neurons with ten places at both ends, of a text of 30,000 tokens: 8.7 MB; with ten tokens at each end of
+ * both weights 15.3 MB. The stated size for this many: 16 MiB.
+ *
+ * Memory: the rows, and the text that is shown.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/say.h"
 #include "html_record.h"
-#include "neurons_page.h"
+#include <neurons_page.h>
 #include "sections.h"
 
 /* --- the head */
 
-static void put_masked(weir_jsonw *w, const weir_neurons_counts *c)
+static void put_counts(weir_jsonw *w, const weir_neurons *s)
 {
-    weir_jsonw_key_int(w, "docs", c->docs);
-    weir_jsonw_key_int(w, "tokens", c->rows);
-    weir_jsonw_key_int(w, "counted", c->masked[0]);
-    weir_jsonw_key_int(w, "masked_bos", c->masked[WEIR_MASK_BOS]);
-    weir_jsonw_key_int(w, "masked_special", c->masked[WEIR_MASK_SPECIAL]);
-    weir_jsonw_key_int(w, "masked_id", c->masked[WEIR_MASK_ID]);
+    weir_neurons_counts c = weir_neurons_counts_of(s);
+    weir_jsonw_key_int(w, "docs", c.docs);
+    weir_jsonw_key_int(w, "tokens", c.rows);
+    weir_jsonw_key_int(w, "counted", c.masked[0]);
+    weir_jsonw_key_int(w, "masked_bos", c.masked[WEIR_MASK_BOS]);
+    weir_jsonw_key_int(w, "masked_special", c.masked[WEIR_MASK_SPECIAL]);
+    weir_jsonw_key_int(w, "masked_id", c.masked[WEIR_MASK_ID]);
 }
 
 static void put_options(weir_jsonw *w, const weir_view *v)
 {
     static const char *const rank[] = {"max", "mean"}, *const dedup[] = {"none", "window", "doc", "text"};
     const weir_neurons_options *o = weir_neurons_options_of(v->s);
-    char seed[24];
+    char seed[24]; /* 64 bits: more than a number of JavaScript has */
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)o->seed);
     weir_jsonw_key_int(w, "k", v->k);
     weir_jsonw_key_cstr(w, "rank", rank[o->rank]);
@@ -70,7 +72,6 @@ static void put_tables(weir_jsonw *w, const weir_neurons *s)
         weir_jsonw_key_cstr(w, "hook", table->hook);
         weir_jsonw_key_cstr(w, "site", table->site);
         weir_jsonw_key_int(w, "layer", table->layer);
-        weir_jsonw_key_int(w, "width", table->width);
         weir_jsonw_key_int(w, "skipped", weir_neurons_skipped(s, t));
         weir_jsonw_end(w);
     }
@@ -80,7 +81,6 @@ static void put_tables(weir_jsonw *w, const weir_neurons *s)
 static void put_head(weir_jsonw *w, const weir_view *v)
 {
     const weir_neurons_about *a = weir_neurons_about_of(v->s);
-    weir_neurons_counts counts = weir_neurons_counts_of(v->s);
     weir_jsonw_object(w);
     weir_jsonw_key_cstr(w, "weir", weir_version());
     weir_jsonw_key_cstr(w, "model", a->model);
@@ -94,13 +94,13 @@ static void put_head(weir_jsonw *w, const weir_view *v)
     weir_jsonw_key_int(w, "shards", a->shards);
     weir_jsonw_key_bool(w, "complete", a->complete);
     weir_jsonw_key_int(w, "neurons", v->n);
-    put_masked(w, &counts);
+    put_counts(w, v->s);
     put_options(w, v);
     put_tables(w, v->s);
     weir_jsonw_end(w);
 }
 
-/* --- the data. Nothing in it can end its element: base64 has no '<', and the head's is written as \u003c. */
+/* --- the data. Nothing in it can end its element: base64 has no '<', and in the head it is written as \u003c. */
 
 static bool put_json_block(weir_html *h)
 {

@@ -97,6 +97,9 @@ static weir_stretch *new_stretch(weir_html_text *t, int64_t doc, int64_t pos)
     return r;
 }
 
+/* Tokens more than are shown, on either side: what came next, and the rest of a character that the edge would split. */
+enum { EDGE = 3 };
+
 /* Tokens around a place; places come in ascending order, so what is new of them stands behind the last stretch, or
  * begins another. */
 static void add_place(weir_html_text *t, const weir_view *v, int64_t doc, int64_t pos)
@@ -106,7 +109,8 @@ static void add_place(weir_html_text *t, const weir_view *v, int64_t doc, int64_
     if (c.n == 0)
         return;
     weir_view_window(v, &c, &first, &end);
-    end += end < c.n; /* what came next */
+    first = first < EDGE ? 0 : first - EDGE;
+    end = c.n - end < EDGE ? c.n : end + EDGE;
     weir_stretch *r = t->n_stretches ? &t->stretch[t->n_stretches - 1] : NULL;
     if (!r || r->doc != doc || c.pos + first > r->pos + r->n) {
         r = new_stretch(t, doc, c.pos + first);

@@ -97,11 +97,27 @@ static weir_status add_site(weir_live *l, char *site, weir_err *err)
         return weir_fail(err, WEIR_E_ARG, "gate-act: the MLP of %s has no gate", l->session->info->name);
     WEIR_TRY(weir_selector_build(&sel, m, NULL, l->layers ? l->layers : "all", gate_act ? "gate" : site, err));
     weir_status st = WEIR_OK;
+    if (strchr(site, '['))
+        st = weir_fail(err, WEIR_E_ARG, "%s: units are chosen with --neurons", site);
     for (int64_t i = 0; i < n && st == WEIR_OK; i++)
         if (weir_selector_matches(sel, &point[i]))
             st = add_table(l, &point[i], site, err);
     weir_selector_free(sel);
     return st;
+}
+
+/* The next of the sites between commas, those in braces and brackets left alone. */
+static char *next_site(char **rest)
+{
+    char *site = *rest, *p = site;
+    int depth = 0;
+    if (!site)
+        return NULL;
+    for (; *p && (*p != ',' || depth); p++)
+        depth += (*p == '{' || *p == '[') - (*p == '}' || *p == ']');
+    *rest = *p ? p + 1 : NULL;
+    *p = 0;
+    return site;
 }
 
 /* A neuron that is named and lies in no table is a mistake, not a shorter answer. */
@@ -124,7 +140,7 @@ int weir_live_tables(weir_live *l)
     weir_err err = {0};
     char *sites = strdup(l->sites), *rest = sites;
     weir_status st = sites ? WEIR_OK : no_memory(&err);
-    for (char *site = strsep(&rest, ","); site && st == WEIR_OK; site = strsep(&rest, ","))
+    for (char *site = next_site(&rest); site && st == WEIR_OK; site = next_site(&rest))
         st = add_site(l, site, &err);
     free(sites);
     if (st == WEIR_OK)

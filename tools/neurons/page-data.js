@@ -14,7 +14,8 @@
 const head = JSON.parse(document.getElementById("head").textContent);
 
 const digits = new Uint8Array(128);
-"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".split("").forEach((c, i) => digits[c.charCodeAt(0)] = i);
+Array.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+  .forEach((c, i) => digits[c.charCodeAt(0)] = i);
 
 function bytesOf(base64) {
   if (Uint8Array.fromBase64)

@@ -6,6 +6,7 @@ const expanded = new Set(); // places ("top 3") whose whole stretch is shown
 let allExpanded = false;
 
 const COLLAPSED = 10; // tokens on either side
+const EDGE = 3;       // tokens kept for whole characters: no reason to expand
 
 // --- heat
 
@@ -41,8 +42,9 @@ function chip(token, note) {
 
 function tokenTip(at, value) {
   const s = stretchOf(at), t = stream()[at];
-  return (Number.isFinite(value) ? exact(value) : "value not kept") + "\ndocument " + s.doc + ", position " +
-         (s.pos + at - s.at) + "\ntoken " + tokens().id[t] + (tokens().special[t] ? ", special" : "") + "  " + hex(tokens().bytes(t));
+  return (Number.isFinite(value) ? exact(value) : "value not kept") +
+         "\ndocument " + s.doc + ", position " + (s.pos + at - s.at) +
+         "\ntoken " + tokens().id[t] + (tokens().special[t] ? ", special" : "") + "  " + hex(tokens().bytes(t));
 }
 
 // One piece of a context. Its value: the place's where that is in it, else the largest of its tokens.
@@ -110,13 +112,14 @@ function drawPlace(hit, key) {
   foot.append(make("span", "", "doc " + place.doc + ":" + place.pos));
   if (hit.at >= 0) {
     const s = stretchOf(hit.at);
-    const next = foot.appendChild(make("span", "", hit.at + 1 < s.end ? "next " : s.ends ? "the document ends here" : ""));
-    if (hit.at + 1 < s.end)
+    const goesOn = hit.at + 1 < s.end;
+    const next = foot.appendChild(make("span", "", goesOn ? "next " : s.ends ? "the document ends here" : ""));
+    if (goesOn)
       next.append(chip(stream()[hit.at + 1]));
     if (hit.cluster >= 0)
       foot.append(make("span", "", "kind " + (hit.cluster + 1)));
     const w = windowOf(hit.at, Math.min(head.before, COLLAPSED), Math.min(head.after, COLLAPSED));
-    if (w.from > s.at || w.to < s.end) {
+    if (w.from - s.at > EDGE || s.end - w.to > EDGE) {
       const wide = allExpanded !== expanded.has(key);
       const button = foot.appendChild(make("button", "", wide ? "less" : "more"));
       button.type = "button";
@@ -165,15 +168,15 @@ function drawStats() {
   head.thresholds.forEach((t, i) => put("> " + t, percent(shown.above[i] / shown.count),
                                         grouped(shown.above[i]) + " of " + grouped(shown.count) + " values"));
   if (head.clusters)
-    put("kinds", short(columns.effective[n]), columns.clusters[n] + " clusters of the top contexts; " + columns.effective[n] +
-        " by the entropy of their sizes");
+    put("kinds", short(columns.effective[n]), columns.clusters[n] + " clusters of the top contexts; " +
+        columns.effective[n] + " by the entropy of their sizes");
   put("values", grouped(shown.count));
   if (shown.nonfinite)
     put("NaN or infinite", grouped(shown.nonfinite));
   return dl;
 }
 
-// Edges of the histogram's columns: half octaves (2^e and 1.5 * 2^e) down from 2^exponent, and what is smaller in the middle.
+// Edges of the histogram's columns: half octaves (2^e and 1.5 * 2^e) down from 2^exponent; in the middle what is smaller.
 function edges(column) {
   const edge = k => (k % 2 ? 0.75 : 1) * 2 ** (shown.exponent - (k - k % 2) / 2); // k half octaves down
   if (column === HALVES)
@@ -208,7 +211,8 @@ function drawHistogram() {
   for (let i = first; i <= last; i++) {
     const x = step * (i - first), [low, up] = edges(i);
     const kind = i < HALVES ? "negative" : i > HALVES ? "positive" : "";
-    e.append(svg("rect", {class: "column " + kind, x: x + .5, width: Math.max(.5, step - 1), y: y(counts[i]), height: FLOOR - y(counts[i])}));
+    e.append(svg("rect", {class: "column " + kind, x: x + .5, width: Math.max(.5, step - 1), y: y(counts[i]),
+                          height: FLOOR - y(counts[i])}));
     const text = (i === HALVES ? "between " : "") + exact(low) + (i === HALVES ? " and " : " to ") + exact(up) + ": " +
                  grouped(counts[i]) + " (" + percent(counts[i] / shown.count) + ")";
     const area = svg("rect", {class: "catch", x, width: step, y: 0, height: FLOOR, role: "img", "aria-label": text});
@@ -255,7 +259,8 @@ function drawWeights() {
     }
   });
   if (shown.followed)
-    box.append(make("p", "plain", "The first out-token follows " + shown.agree + " of " + shown.followed + " top places."));
+    box.append(make("p", "plain",
+                    "The first out-token follows " + shown.agree + " of " + shown.followed + " top places."));
   return [box];
 }
 
@@ -277,7 +282,7 @@ function drawNamed() {
   if (!shown.named)
     return [];
   const pair = make("div", "pair");
-  ["Tokens with the highest mean", "Tokens with the lowest mean"].forEach((title, i) => {
+  ["Highest means, of tokens seen twice or more", "Lowest means, likewise"].forEach((title, i) => {
     if (shown.means[i].length)
       pair.append(table(title, ["token", "mean", "count"],
                         shown.means[i].map(m => [chip(m.token), short(m.mean), grouped(m.count)])));

@@ -71,7 +71,8 @@ function showTip(target) {
   tip.textContent = target.dataset.tip;
   tip.hidden = false;
   const x = Math.max(6, Math.min(innerWidth - tip.offsetWidth - 6, box.left));
-  const y = box.bottom + 8 + tip.offsetHeight < innerHeight ? box.bottom + 8 : Math.max(6, box.top - tip.offsetHeight - 8);
+  const below = box.bottom + 8, fits = below + tip.offsetHeight < innerHeight;
+  const y = fits ? below : Math.max(6, box.top - tip.offsetHeight - 8);
   tip.style.left = x + "px";
   tip.style.top = y + "px";
   target.setAttribute("aria-describedby", "tip");
@@ -155,9 +156,13 @@ addEventListener("keydown", event => {
 // --- the beginning
 
 function provenance() {
-  const put = (name, value) => value !== null && value !== "" && $("provenance").append(make("dt", "", name), make("dd", "", String(value)));
+  const put = (name, value) => {
+    if (value)
+      $("provenance").append(make("dt", "", name), make("dd", "", value));
+  };
   const rank = head.rank === "max" ? "each token by its activation" : "documents by the mean of their activations";
-  const same = {none: "no", window: "in a window", doc: "in a document", text: "the same last " + head.dedup_n + " tokens"};
+  const same = {none: "no", window: "in a window", doc: "in a document",
+                text: "the same last " + head.dedup_n + " tokens"};
   $("what").textContent = [head.model, head.input].filter(x => x).join(" – ");
   put("Model", [head.model, head.family].filter(x => x).join(", "));
   put("Model's fingerprint", head.fingerprint);
@@ -166,8 +171,10 @@ function provenance() {
                                           (t.skipped ? ", " + grouped(t.skipped) + " rows left out" : "")).join("; "));
   put("Text", head.input);
   put("Source", head.source);
-  put("Seen", grouped(head.docs) + " documents, " + grouped(head.tokens) + " tokens, of which " + grouped(head.counted) + " counted");
-  put("Masked", grouped(head.masked_bos) + " BOS, " + grouped(head.masked_special) + " special, " + grouped(head.masked_id) + " by id");
+  put("Seen", grouped(head.docs) + " documents, " + grouped(head.tokens) + " tokens, of which " +
+              grouped(head.counted) + " counted");
+  put("Masked", grouped(head.masked_bos) + " BOS, " + grouped(head.masked_special) + " special, " +
+                grouped(head.masked_id) + " by id");
   put("Ranked", rank + "; k = " + head.k);
   put("Listed once", same[head.dedup]);
   put("Changes to the model", head.interventions === "[]" ? "" : head.interventions);

@@ -22,7 +22,8 @@ function short(x) {
 
 // The same in fewer characters, for the list.
 function brief(x) {
-  return Math.abs(x) >= 1e-3 && Math.abs(x) < 1 ? x.toFixed(3) : Math.abs(x) < 1e-3 && x !== 0 ? x.toExponential(0) : short(x);
+  const a = Math.abs(x);
+  return a >= 1e-3 && a < 1 ? x.toFixed(3) : a > 0 && a < 1e-3 ? x.toExponential(0) : short(x);
 }
 
 // A float in the fewest digits that give it back.
@@ -55,8 +56,8 @@ const shownColumns = [
   {key: "density", title: "> 0", long: "density: share of values above 0", show: percent},
 ];
 if (head.clusters)
-  shownColumns.push({key: "effective", title: "Kinds", long: "polysemanticity: effective number of clusters of the top contexts",
-                     medium: true});
+  shownColumns.push({key: "effective", title: "Kinds", medium: true,
+                     long: "polysemanticity: effective number of clusters of the top contexts"});
 for (const c of shownColumns)
   c.className = "number" + (c.minor ? " minor" : "") + (c.minor || c.medium ? " medium" : "");
 $("grid").style.setProperty("--numbers", shownColumns.length);
@@ -133,8 +134,7 @@ function filter() {
 }
 
 function sort() {
-  const was = order[cursor], {key, down} = sorting;
-  const unit = columns.unit, table = columns.table;
+  const {key, down} = sorting, {unit, table} = columns;
   if (key === "")
     order.sort();
   else if (key === "neuron")
@@ -146,7 +146,7 @@ function sort() {
       return p === q ? a - b : p !== p ? (q !== q ? a - b : 1) : q !== q ? -1 : (p < q) === down ? 1 : -1;
     });
   }
-  cursor = Math.max(0, order.indexOf(opened >= 0 ? opened : was));
+  cursor = Math.max(0, order.indexOf(opened));
   for (const cell of $("heading").children)
     if (cell.dataset.key)
       cell.setAttribute("aria-sort", cell.dataset.key !== key ? "none" : down ? "descending" : "ascending");
@@ -154,7 +154,6 @@ function sort() {
   $("grid").setAttribute("aria-rowcount", order.length + 1);
   $("room").style.height = ROW * order.length + "px";
   $("grid").scrollTop = 0;
-  reveal();
   draw();
 }
 
@@ -176,7 +175,8 @@ function newRow() {
     c.setAttribute("role", "gridcell");
     return c;
   };
-  const out = {row, neuron: -1, name: cell("name"), numbers: shownColumns.map(c => cell(c.className)), preview: cell("preview")};
+  const out = {row, neuron: -1, name: cell("name"), numbers: shownColumns.map(c => cell(c.className)),
+               preview: cell("preview")};
   rows.push(out);
   $("room").append(row);
   return out;
@@ -185,7 +185,8 @@ function newRow() {
 // What fires the neuron first, in a few words: the tokens of its best places, each once.
 function preview(n) {
   const list = record(n).lists[previews] || [];
-  return [...new Set(list.slice(0, 8).filter(h => h.at >= 0).map(h => tokenText(stream()[h.at])))].slice(0, 6).join(" ·");
+  const texts = list.slice(0, 8).filter(h => h.at >= 0).map(h => tokenText(stream()[h.at]).trim());
+  return [...new Set(texts)].slice(0, 6).join(" · ");
 }
 
 function fill(r, i) {
@@ -292,7 +293,7 @@ function filterSoon() {
     redraw();
   }, 120);
 }
-$("filters").addEventListener("input", event => {
+$("list").addEventListener("input", event => {
   if (event.target.id === "sort") {
     const [key, direction] = event.target.value.split(" ");
     sortBy(key, direction === "down");

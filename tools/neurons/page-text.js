@@ -1,4 +1,4 @@
-// Text: tokens, stretches of documents, and what of them is drawn. Text of the corpus enters the page as textContent alone.
+// Text: tokens, stretches of documents, and what is drawn. Text of the corpus enters the page as textContent only.
 
 const tokens = once(() => {
   const r = new Reader(bytesOf(block("tokens"))), n = r.count();
@@ -71,7 +71,8 @@ function sequence(b, i) {
     if ((b[i + j] & 0xc0) !== 0x80)
       return 0;
   const low = b[i + 1];
-  const bad = c === 0xe0 && low < 0xa0 || c === 0xed && low > 0x9f || c === 0xf0 && low < 0x90 || c === 0xf4 && low > 0x8f;
+  const bad = c === 0xe0 && low < 0xa0 || c === 0xed && low > 0x9f || c === 0xf0 && low < 0x90 ||
+              c === 0xf4 && low > 0x8f;
   return bad ? 0 : n;
 }
 
@@ -124,7 +125,7 @@ function joined(from, to) {
   return Uint8Array.from(all);
 }
 
-// How many tokens from `from` on (before `to`) make one piece: neighbours that share a character. A special token is one.
+// How many tokens from `from` on (before `to`) make one piece: neighbours that share a character. A special token: one.
 function pieceLength(from, to) {
   const special = i => tokens().special[stream()[i]];
   if (special(from))
@@ -157,8 +158,8 @@ function pieces(from, to) {
 
 // --- search
 
-// The stream as text, stretch by stretch: charAt[i] is where token i begins in the text of its stretch (a token that begins
-// inside a character: that character).
+// The stream as text, stretch by stretch: charAt[i] is where token i begins in the text of its stretch (a token that
+// begins inside a character: that character).
 const texts = once(() => {
   const charAt = new Uint32Array(stream().length + 1), begun = [];
   const text = stretches().map(s => {
@@ -184,8 +185,8 @@ const texts = once(() => {
   return {text, charAt};
 });
 
-// Where a text occurs. nextEnd[i]: the lowest last token of an occurrence that begins at token i or behind it, in the same
-// stretch; found[i]: token i is part of one. Small letters find capitals too.
+// Where a text occurs. nextEnd[i]: the lowest last token of an occurrence that begins at token i or behind it, in the
+// same stretch; found[i]: token i is part of one. Small letters find capitals too.
 function occurrences(what) {
   const n = stream().length, nextEnd = new Uint32Array(n + 1).fill(0xffffffff), found = new Uint8Array(n);
   const small = what === what.toLowerCase(), {text, charAt} = texts();

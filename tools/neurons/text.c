@@ -346,17 +346,15 @@ static void put_named(weir_screen *s, const weir_shown *neuron)
 
 static void put_title(const weir_screen *s, int section)
 {
+    fputs("  ", s->v->out);
     weir_faint_begin(s->v->out, s->v->colour);
-    if (section == WEIR_SECTION_RANDOM) {
-        fputs("  random\n", s->v->out);
-    } else if (section >= WEIR_SECTION_BAND) {
-        int band = section - WEIR_SECTION_BAND;
-        fprintf(s->v->out, "  from ranks %.4g%% to %.4g%%\n", 100 * weir_neurons_band_edge(band),
-                100 * weir_neurons_band_edge(band + 1));
-    } else {
-        fprintf(s->v->out, "  %s\n", weir_section_name(section));
-    }
+    if (section >= WEIR_SECTION_BAND && section < WEIR_SECTION_RANDOM)
+        fprintf(s->v->out, "from ranks %.4g%% to %.4g%%", 100 * weir_neurons_band_edge(section - WEIR_SECTION_BAND),
+                100 * weir_neurons_band_edge(section - WEIR_SECTION_BAND + 1));
+    else
+        fputs(weir_section_name(section), s->v->out);
     weir_colour_end(s->v->out, s->v->colour);
+    fputc('\n', s->v->out);
 }
 
 static bool put_sections(weir_screen *s, const weir_shown *neuron, double scale)

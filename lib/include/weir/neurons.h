@@ -259,8 +259,10 @@ WEIR_API int64_t weir_neurons_band(const weir_neurons *s, int t, int64_t i, int 
  * finite is NaN. */
 WEIR_API int64_t weir_neurons_random(const weir_neurons *s, int t, int64_t i, weir_neuron_hit *out);
 
-/* The tokens around a place that a list or sample holds: options.before ahead of it to options.after + 1 behind it (the one
- * more is what came next), as far as the document reaches. Borrowed from s until the next weir_neurons_finish. */
+/* The tokens around a place that a list or sample holds, as far as the document reaches: options.before + 3 ahead of it, at
+ * least 5, to options.after + 3 behind it. The three more are what a character needs that is split over tokens at the edge of
+ * what is shown, and what came next; five are what weir_neurons_clusters looks at. Borrowed from s until the next
+ * weir_neurons_finish. */
 typedef struct weir_neurons_context {
     const int32_t *id;  /* [n] tokens of consecutive positions, the place's among them */
     int64_t n, hit;     /* id[hit] is the place's */

@@ -1,0 +1,139 @@
+/* What neuron-top found, in the form that was asked for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/say.h"
+#include "top.h"
+
+static const char *input_name(const weir_top *r)
+{
+    if (r->file)
+        return r->file;
+    if (r->a->session.text.files.n)
+        return r->a->session.text.files.v[0];
+    return r->cli->n_operands                ? "text of the command line"
+           : *r->session.in.sentences != '\0' ? "brook's sentences"
+                                              : "standard input";
+}
+
+/* Of asked tokens at one side of a place, those that a search which keeps `kept` can show. */
+static int64_t shown_side(int64_t asked, int64_t kept)
+{
+    if (kept == INT32_MAX)
+        return asked;
+    int64_t most = kept > WEIR_TOP_MARGIN ? kept - WEIR_TOP_MARGIN : 0;
+    return asked < most ? asked : most;
+}
+
+static weir_view view_of(const weir_top *r, FILE *out)
+{
+    const weir_neurons_options *o = weir_neurons_options_of(r->s);
+    return (weir_view){.cli = r->cli,
+                       .s = r->s,
+                       .k = r->a->k < o->k ? r->a->k : o->k,
+                       .before = shown_side(r->before, o->before),
+                       .after = shown_side(r->after, o->after),
+                       .whole = r->before == INT32_MAX && o->before == INT32_MAX,
+                       .input = input_name(r),
+                       .clusters = true,
+                       .colour = weir_colour_of((weir_colour_asked)r->a->color, out),
+                       .width = weir_width_of(r->a->width, out),
+                       .out = out};
+}
+
+static int write_view(void *ctx, FILE *out)
+{
+    static int (*const by_format[])(const weir_view *) = {[WEIR_FORMAT_TEXT] = weir_view_text,
+                                                          [WEIR_FORMAT_TSV] = weir_view_tsv,
+                                                          [WEIR_FORMAT_NDJSON] = weir_view_ndjson,
+                                                          [WEIR_FORMAT_HTML] = weir_view_html};
+    weir_top *r = ctx;
+    weir_err err = {0};
+    weir_shown *shown;
+    weir_view v = view_of(r, out);
+    weir_choice c = {.asks = &r->asks,
+                     .layers = r->layers,
+                     .sort = (weir_sort)r->a->sort,
+                     .limit = r->a->limit,
+                     .min_density = r->a->min_density,
+                     .max_density = r->a->max_density};
+    if (weir_choose(r->s, &c, &shown, &v.n, &err) != WEIR_OK)
+        return weir_cli_bad_argument(r->cli, NULL, &err);
+    v.shown = shown;
+    int code = by_format[r->format](&v);
+    free(shown);
+    return code;
+}
+
+/* Values that are not finite are a defect of the model or the dump: said by name, behind the results. */
+static int check_finite(const weir_top *r)
+{
+    enum { NAMED = 4 };
+    char text[512] = "";
+    int64_t neurons = 0, values = 0;
+    for (int t = 0; t < weir_neurons_n_tables(r->s); t++) {
+        const weir_neurons_table *table = weir_neurons_table_at(r->s, t);
+        for (int64_t i = 0; i < table->n; i++) {
+            weir_neuron_stats st;
+            weir_neurons_stats(r->s, t, i, &st);
+            if (st.nonfinite == 0)
+                continue;
+            size_t at = strlen(text);
+            if (neurons++ < NAMED)
+                snprintf(text + at, sizeof text - at, "%s%s[%lld] (%lld)", at ? ", " : "", table->hook,
+                         (long long)(table->units ? table->units[i] : i), (long long)st.nonfinite);
+            values += st.nonfinite;
+        }
+    }
+    if (neurons == 0)
+        return WEIR_EXIT_OK;
+    weir_cli_error(r->cli, "%lld values of %lld neurons are not finite (NaN or infinite) and were left out: %s%s",
+                   (long long)values, (long long)neurons, text, neurons > NAMED ? ", ..." : "");
+    return WEIR_EXIT_FALSE;
+}
+
+int weir_top_check_output(weir_top *r)
+{
+    r->kept = (weir_kept){.cli = r->cli,
+                          .path = r->a->out,
+                          .resume = r->a->resume,
+                          .force = r->a->force,
+                          .every = (double)r->a->checkpoint};
+    if (r->format != WEIR_FORMAT_H5)
+        return weir_output_check(r->cli, r->a->out, r->format, r->a->force);
+    return weir_kept_check(&r->kept);
+}
+
+int weir_top_put(weir_top *r)
+{
+    weir_err err = {0};
+    int code;
+    if (r->format != WEIR_FORMAT_H5)
+        code = weir_output(r->cli, r->a->out, r->format, r->a->force, write_view, r);
+    else
+        code = weir_kept_commit(&r->kept, r->s, &r->about, &err) == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(r->cli, &err);
+    return code == WEIR_EXIT_OK ? check_finite(r) : code;
+}
+
+static int write_search(void *ctx, FILE *out)
+{
+    const weir_top *r = ctx;
+    weir_err err = {0};
+    weir_search_view v = {.text = r->s,
+                          .result = r->result,
+                          .lists = r->o.lists,
+                          .k = r->a->k,
+                          .colour = weir_colour_of((weir_colour_asked)r->a->color, out),
+                          .width = weir_width_of(r->a->width, out),
+                          .out = out};
+    int code = r->format == WEIR_FORMAT_TSV      ? weir_search_tsv(&v, &err)
+               : r->format == WEIR_FORMAT_NDJSON ? weir_search_ndjson(&v, &err)
+                                                 : weir_search_text(&v, &err);
+    return code == WEIR_EXIT_OK ? code : weir_cli_fail(r->cli, &err);
+}
+
+int weir_top_put_search(weir_top *r)
+{
+    int code = weir_output(r->cli, r->a->out, r->format, r->a->force, write_search, r);
+    return code == WEIR_EXIT_OK ? check_finite(r) : code;
+}
