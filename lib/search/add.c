@@ -75,7 +75,8 @@ static void fetch_lists(const work *w, const part *p)
         const int64_t from = p->first * l->room, n = p->nb * l->room;
         if (l->room > FETCHED)
             continue;
-        fetch(l->rank, from, n, sizeof *l->rank);
+        fetch(l->value, from, n, sizeof *l->value);
+        fetch(l->slot, from, n, sizeof *l->slot);
         fetch(l->key, from, n, sizeof *l->key);
     }
 }
@@ -131,9 +132,9 @@ static float gate_of(const weir_lists *l, weir_neurons_list which, int64_t i, we
     const float end = which == WEIR_NEURONS_BOTTOM ? INFINITY : -INFINITY;
     if (l->size[i] < l->room)
         return end;
-    const weir_ranked worst = l->rank[(i + 1) * l->room - 1];
-    const float least = which == WEIR_NEURONS_ABS ? fabsf(worst.value) : worst.value;
-    const bool late = l->mixed && weir_place_before(at, l->at[i * l->room + worst.slot]);
+    const int64_t first = i * l->room, last = first + l->room - 1;
+    const float least = which == WEIR_NEURONS_ABS ? fabsf(l->value[last]) : l->value[last];
+    const bool late = l->mixed && weir_place_before(at, l->at[first + l->slot[last]]);
     return late ? nextafterf(least, end) : least;
 }
 

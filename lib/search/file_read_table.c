@@ -280,7 +280,7 @@ static weir_status take_list(const sheet *h, const listed *l, int64_t i, weir_er
     }
     for (int64_t j = n; good && j <= k; j++)
         good = !entry_at(l, k, i, j, &e, &none) && none;
-    weir_lists_sort(to, l->which, i);
+    weir_lists_settle(to, l->which, i);
     if (!good || to->size[i] != n || n > h->table->rows)
         return bad(h, name, i, "a list that is out of order, or has a text or a gap twice", err);
     return WEIR_OK;

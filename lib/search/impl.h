@@ -33,20 +33,14 @@ static inline bool weir_place_before(weir_place a, weir_place b)
     return a.doc < b.doc || (a.doc == b.doc && a.pos < b.pos);
 }
 
-/* A value that a list ranks, and where the rest of its entry is. */
-typedef struct weir_ranked {
-    float value;
-    uint32_t slot;
-} weir_ranked;
-
-/* Lists of the n neurons of a table: neuron i's lie at [i * room, i * room + size[i]). Those of `rank` are best first
- * after weir_neurons_finish; before, in no order while the list is not full, and then a heap read from behind: the
- * worst lies last. Places, keys and counts stay in their slots. room = k + 1: the place that just missed the list tells
- * which counts are known (weir_neuron_hit.count). */
+/* Lists of the n neurons of a table: neuron i's lie at [i * room, i * room + size[i]), best first. Values and slots
+ * move; places, keys and counts stay in their slots. room = k + 1: the place that just missed the list tells which
+ * counts are known (weir_neuron_hit.count). */
 typedef struct weir_lists {
     int64_t n, room;
     int32_t *size;      /* [n] */
-    weir_ranked *rank;  /* [n, room] */
+    float *value;       /* [n, room] */
+    uint16_t *slot;     /* [n, room] where the rest of an entry is */
     weir_place *at;     /* [n, room], by slot */
     uint64_t *key;      /* [n, room], by slot; NULL without dedup */
     uint32_t *count;    /* [n, room], by slot; NULL without dedup */
@@ -189,9 +183,9 @@ WEIR_CHECKED weir_status weir_lists_new(weir_lists *l, int64_t n, int64_t k, boo
 void weir_lists_free(weir_lists *l);
 /* Puts e into neuron i's list if it belongs there. Any order of calls gives the same list. */
 void weir_lists_put(weir_lists *l, weir_neurons_list which, int64_t i, const weir_entry *e);
-/* Best first. Counts of places that tie with the one that just missed the list become 0 (not known): what was counted
- * of them depends on the order in which they came. */
-void weir_lists_sort(weir_lists *l, weir_neurons_list which, int64_t i);
+/* Counts of places that tie with the one that just missed the list become 0 (not known): what was counted of them
+ * depends on the order in which they came. */
+void weir_lists_settle(weir_lists *l, weir_neurons_list which, int64_t i);
 weir_entry weir_lists_get(const weir_lists *l, int64_t i, int64_t at);
 
 /* --- samples (samples.c) */

@@ -18,13 +18,14 @@ weir_status weir_lists_new(weir_lists *l, int64_t n, int64_t k, bool dedup, weir
     const size_t count = (size_t)n, room = (size_t)k + 1;
     *l = (weir_lists){.n = n, .room = k + 1};
     l->size = weir_calloc(count, sizeof *l->size);
-    l->rank = weir_calloc(count, room * sizeof *l->rank);
+    l->value = weir_calloc(count, room * sizeof *l->value);
+    l->slot = weir_calloc(count, room * sizeof *l->slot);
     l->at = weir_calloc(count, room * sizeof *l->at);
     if (dedup) {
         l->key = weir_calloc(count, room * sizeof *l->key);
         l->count = weir_calloc(count, room * sizeof *l->count);
     }
-    if (!l->size || !l->rank || !l->at || (dedup && (!l->key || !l->count)))
+    if (!l->size || !l->value || !l->slot || !l->at || (dedup && (!l->key || !l->count)))
         return weir_nomem(err, "lists of the best places");
     return WEIR_OK;
 }
@@ -32,7 +33,8 @@ weir_status weir_lists_new(weir_lists *l, int64_t n, int64_t k, bool dedup, weir
 void weir_lists_free(weir_lists *l)
 {
     weir_free(l->size);
-    weir_free(l->rank);
+    weir_free(l->value);
+    weir_free(l->slot);
     weir_free(l->at);
     weir_free(l->key);
     weir_free(l->count);
@@ -47,54 +49,14 @@ void weir_lists_put(weir_lists *l, weir_neurons_list which, int64_t i, const wei
 
 weir_entry weir_lists_get(const weir_lists *l, int64_t i, int64_t at)
 {
-    const weir_ranked r = l->rank[i * l->room + at];
-    const int64_t p = i * l->room + r.slot;
-    return (weir_entry){r.value, l->at[p], l->key ? l->key[p] : 0, l->key ? l->count[p] : 1};
+    const int64_t first = i * l->room, p = first + l->slot[first + at];
+    return (weir_entry){l->value[first + at], l->at[p], l->key ? l->key[p] : 0, l->key ? l->count[p] : 1};
 }
 
-/* --- sorting, in place */
-
-static bool sorted(const weir_ranked *r, const weir_place *at, weir_neurons_list which, int64_t n)
+void weir_lists_settle(weir_lists *l, weir_neurons_list which, int64_t i)
 {
-    for (int64_t j = 1; j < n; j++)
-        if (better_ranked(which, at, r[j], r[j - 1]))
-            return false;
-    return true;
-}
-
-/* Makes r[n] a heap again, worst on top, that is one but for r[j]. */
-static void sift(weir_ranked *r, const weir_place *at, weir_neurons_list which, int64_t j, int64_t n)
-{
-    const weir_ranked e = r[j];
-    for (int64_t child; (child = 2 * j + 1) < n; j = child) {
-        if (child + 1 < n && better_ranked(which, at, r[child], r[child + 1]))
-            child++;
-        if (!better_ranked(which, at, e, r[child]))
-            break;
-        r[j] = r[child];
-    }
-    r[j] = e;
-}
-
-static void sort(weir_ranked *r, const weir_place *at, weir_neurons_list which, int64_t n)
-{
-    for (int64_t j = n / 2; j-- > 0;)
-        sift(r, at, which, j, n);
-    for (int64_t end = n - 1; end > 0; end--) {
-        const weir_ranked worst = r[0];
-        r[0] = r[end];
-        r[end] = worst;
-        sift(r, at, which, 0, end);
-    }
-}
-
-void weir_lists_sort(weir_lists *l, weir_neurons_list which, int64_t i)
-{
-    const int64_t first = i * l->room, n = l->size[i];
-    weir_ranked *r = l->rank + first;
-    if (!sorted(r, l->at + first, which, n))
-        sort(r, l->at + first, which, n);
-    for (int64_t j = 0; l->key && n == l->room && j < n; j++)
-        if (figure(which, r[j].value) == figure(which, r[n - 1].value))
-            l->count[first + r[j].slot] = 0;
+    const int64_t first = i * l->room, last = first + l->room - 1;
+    for (int64_t p = first; l->key && l->size[i] == l->room && p <= last; p++)
+        if (figure(which, l->value[p]) == figure(which, l->value[last]))
+            l->count[first + l->slot[p]] = 0;
 }

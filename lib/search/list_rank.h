@@ -21,11 +21,4 @@ WEIR_INLINE bool better(weir_neurons_list which, float a, weir_place at_a, float
     return x > y || (x == y && weir_place_before(at_a, at_b));
 }
 
-/* at: of the list's slots. */
-WEIR_INLINE bool better_ranked(weir_neurons_list which, const weir_place *at, weir_ranked a, weir_ranked b)
-{
-    const float x = figure(which, a.value), y = figure(which, b.value);
-    return __builtin_expect(x == y, 0) ? weir_place_before(at[a.slot], at[b.slot]) : x > y;
-}
-
 #endif

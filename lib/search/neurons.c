@@ -275,20 +275,20 @@ weir_status weir_neurons_settle(weir_neurons *s, weir_err *err)
     return WEIR_OK;
 }
 
-static void sort_neuron(void *ctx, int64_t i, int thread)
+static void settle_neuron(void *ctx, int64_t i, int thread)
 {
     weir_ntable *t = ctx;
     (void)thread;
     for (int which = 0; which < WEIR_NEURONS_LISTS; which++)
         if (t->list[which].room)
-            weir_lists_sort(&t->list[which], (weir_neurons_list)which, i);
+            weir_lists_settle(&t->list[which], (weir_neurons_list)which, i);
 }
 
 weir_status weir_neurons_finish(weir_neurons *s, weir_err *err)
 {
     WEIR_TRY(weir_neurons_settle(s, err));
     for (int t = 0; t < s->n_tables; t++)
-        weir_parallel_for(s->threads, s->table[t].n, WEIR_NEURONS_BLOCK, sort_neuron, &s->table[t]);
+        weir_parallel_for(s->threads, s->table[t].n, WEIR_NEURONS_BLOCK, settle_neuron, &s->table[t]);
     WEIR_TRY(weir_texts_gather(s, err));
     s->finished = true;
     return WEIR_OK;

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "search/impl.h"
 
@@ -118,6 +119,29 @@ static inline int64_t find_key(const uint64_t *key, int64_t n, uint64_t wanted)
         if (key[i] == wanted)
             return i;
     return -1;
+}
+
+static inline int64_t count_better(const float *value, int64_t n, weir_neurons_list which, float f)
+{
+    const vf wanted = vf_set(f);
+    const vi lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    int64_t r = 0;
+    for (int64_t i = 0; i < n; i += 8) {
+        const vi there = vi_less(lane, vi_set(n - i < 8 ? (int)(n - i) : 8));
+        vf v = _mm256_maskload_ps(value + i, there);
+        if (which == WEIR_NEURONS_BOTTOM)
+            v = _mm256_xor_ps(v, vf_of(vi_set(INT32_MIN)));
+        if (which == WEIR_NEURONS_ABS)
+            v = _mm256_and_ps(v, vf_of(vi_set(INT32_MAX)));
+        r += __builtin_popcount(vm_bits(vm_and(there, _mm256_castps_si256(_mm256_cmp_ps(v, wanted, _CMP_GE_OQ)))));
+    }
+    return r;
+}
+
+static inline void make_room(float *value, uint16_t *slot, int64_t r, int64_t hole)
+{
+    memmove(value + r + 1, value + r, (size_t)(hole - r) * sizeof *value);
+    memmove(slot + r + 1, slot + r, (size_t)(hole - r) * sizeof *slot);
 }
 
 #include "search/scan_lanes.h"

@@ -129,6 +129,43 @@ static inline int64_t find_key(const uint64_t *key, int64_t n, uint64_t wanted)
     return -1;
 }
 
+static inline int64_t count_better(const float *value, int64_t n, weir_neurons_list which, float f)
+{
+    const vf wanted = vf_set(f);
+    int64_t r = 0;
+    for (int64_t i = 0; i < n; i += 16) {
+        const __mmask16 there = (__mmask16)first_bits(n - i, 16);
+        vf v = _mm512_maskz_loadu_ps(there, value + i);
+        if (which == WEIR_NEURONS_BOTTOM)
+            v = vf_of(vi_xor(_mm512_castps_si512(v), vi_set(INT32_MIN)));
+        if (which == WEIR_NEURONS_ABS)
+            v = vf_of(vi_and(_mm512_castps_si512(v), vi_set(INT32_MAX)));
+        r += __builtin_popcount(_mm512_mask_cmp_ps_mask(there, v, wanted, _CMP_GE_OQ));
+    }
+    return r;
+}
+
+/* Bits (r, hole] of those that begin at `from`. */
+static inline uint32_t bits_between(int64_t r, int64_t hole, int64_t from, int most)
+{
+    const int64_t low = r + 1 - from, high = hole + 1 - from;
+    return high <= 0 || low >= most ? 0 : first_bits(high, most) & ~first_bits(low < 0 ? 0 : low, most);
+}
+
+/* Lists of a usual length go the same way whatever r is: a branch that nobody could guess costs more. */
+static inline void make_room(float *value, uint16_t *slot, int64_t r, int64_t hole)
+{
+    const int64_t least = hole < 128 ? 0 : r;
+    for (int64_t i = hole & ~15; i >= (least & ~15); i -= 16) {
+        const __mmask16 moved = (__mmask16)bits_between(r, hole, i, 16);
+        _mm512_mask_storeu_ps(value + i, moved, _mm512_maskz_loadu_ps(moved, value + i - 1));
+    }
+    for (int64_t i = hole & ~31; i >= (least & ~31); i -= 32) {
+        const __mmask32 moved = bits_between(r, hole, i, 32);
+        _mm512_mask_storeu_epi16(slot + i, moved, _mm512_maskz_loadu_epi16(moved, slot + i - 1));
+    }
+}
+
 #include "search/scan_lanes.h"
 
 const weir_scan_kernels weir_scan_avx512 = {

@@ -13,6 +13,22 @@ static int64_t find_key(const uint64_t *key, int64_t n, uint64_t wanted)
     return -1;
 }
 
+#include "search/list_rank.h"
+
+static int64_t count_better(const float *value, int64_t n, weir_neurons_list which, float f)
+{
+    int64_t r = 0;
+    while (r < n && figure(which, value[r]) >= f)
+        r++;
+    return r;
+}
+
+static inline void make_room(float *value, uint16_t *slot, int64_t r, int64_t hole)
+{
+    memmove(value + r + 1, value + r, (size_t)(hole - r) * sizeof *value);
+    memmove(slot + r + 1, slot + r, (size_t)(hole - r) * sizeof *slot);
+}
+
 #include "search/list_put.h"
 
 static void put(weir_lists *l, weir_neurons_list which, int64_t i, const weir_entry *e)

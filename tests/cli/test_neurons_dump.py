@@ -17,7 +17,7 @@ SENTENCES = [line for line in (BROOK / "sentences.txt").read_text(encoding="utf-
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
     path = tmp_path_factory.mktemp("dump") / "text.txt"
-    lines = SENTENCES[:80] + SENTENCES[:5] + [" ".join(SENTENCES[100:130])] + ["Tea 🫖🫖 is 茶, a kite is 🪁."]
+    lines = SENTENCES[:60] + SENTENCES[:5] + [" ".join(SENTENCES[100:125])] + ["Tea 🫖🫖 is 茶, a kite is 🪁."]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
@@ -40,7 +40,7 @@ def objects(*args):
 
 
 @pytest.mark.parametrize("options", [
-    ["--neurons", "all", "-k", 8],
+    ["--neurons", "all", "-k", 3],
     ["--neurons", "421", "-k", 20, "--correlated", "no"],
     ["--neurons", "0:20,L6N99", "-k", 5, "--correlated", "yes"],
     ["--neurons", "3,L6N421,700", "-k", 10, "--quantiles", 3, "--random", 5, "--seed", 9, "--dedup", "none", "--correlated", "no"],
@@ -81,6 +81,23 @@ def test_columns_alone_and_the_whole_stream_agree(dump):
     every = top(dump, "-k", 4).splitlines()
     some = top(dump, "-k", 4, "--neurons", "0,64,65,767").splitlines()
     assert some[1:] == [line for line in every[1:] if line.split(b"\t")[1] in (b"0", b"64", b"65", b"767")] and len(some) == 1 + 2 * 4 * 8
+
+
+def test_rows_too_long_for_one_block(text, tmp_path):
+    """Blocks of the reader then hold some columns only."""
+    path, width = tmp_path / "wide.h5", 17000
+    trace("--hooks", "unembed.hook_in", "--file", text, "--max-tokens", 1100, "--dump", path).ok()
+    with h5py.File(path, "r+") as f:
+        old = f["activations/unembed.hook_in"]
+        attributes = {k: v for k, v in old.attrs.items() if k != "DIMENSION_LIST"}
+        x = (np.arange(len(old))[:, None] * 31 % 1009 + np.arange(width)).astype(np.float32)
+        del f["activations/unembed.hook_in"]
+        f.create_dataset("activations/unembed.hook_in", data=x, chunks=(1024, 64), maxshape=(None, width)).attrs.update(attributes)
+        counted = (f["tokens/flags"][:] & 3) == 0
+    lines = [line.split(b"\t") for line in top(path, "--site", "unembed.hook_in", "-k", 1, "--sign", "+").splitlines()[1:]]
+    assert [float(c[6]) for c in lines] == x[counted].max(axis=0).tolist() and len(lines) == width
+    some = [line.split(b"\t") for line in top(path, "--site", "unembed.hook_in", "-k", 1, "--sign", "+", "--neurons", "5,16999").splitlines()[1:]]
+    assert some == [lines[5], lines[16999]]
 
 
 @pytest.mark.parametrize("stored", [["--dtype", "f16"], ["--mantissa", "7"], ["--mantissa", "10"], ["--compress", "0"]])

@@ -6,7 +6,7 @@
 #define WORLD_WIDTH 10
 #include "../unit/search_world.h"
 
-#define FUZZ_COST 10
+#define FUZZ_COST 30
 #include "h5_edit.h"
 
 enum { BASES = 2, DOCS = 5, K = 2 };

@@ -4,9 +4,9 @@
 #include "support/oom.h"
 #include "support/scratch.h"
 
-enum { TOKENS = 300, LENGTH = 30, WIDTH = 70 };
+enum { TOKENS = 300, LENGTH = 30, WIDTH = 9 };
 
-static const int64_t units[] = {3, 5, 69};
+static const int64_t units[] = {3, 5, 8};
 static const weir_neurons_table tables[] = {{"blocks.0.mlp.hook_post", "post", 0, WIDTH, WIDTH, NULL},
                                             {"blocks.1.mlp.hook_post", "post", 1, WIDTH, 3, units}};
 static const weir_neurons_named named[] = {{0, 4}, {1, 2}};
@@ -24,7 +24,7 @@ static weir_neurons_options options(weir_neurons_rank rank)
     o.n_named = 2;
     o.token_means = 100;
     o.correlate = true;
-    o.threads = 2;
+    o.threads = 1;
     o.kernel = "ref";
     o.spool = scratch(".");
     return o;

@@ -85,7 +85,7 @@ static inline weir_neurons_options world_options(int set)
     weir_neurons_options o;
     weir_neurons_options_init(&o);
     o.k = 6;
-    o.threads = 1 + set % 2;
+    o.threads = set == 1 ? 2 : 1;
     o.seed = UINT64_MAX - (uint64_t)set;
     o.dedup = (weir_neurons_dedup[]){WEIR_DEDUP_TEXT, WEIR_DEDUP_NONE, WEIR_DEDUP_DOC, WEIR_DEDUP_WINDOW,
                                      WEIR_DEDUP_TEXT, WEIR_DEDUP_TEXT, WEIR_DEDUP_NONE}[set];

@@ -347,7 +347,7 @@ static void test_brute_force_can_fail(void **state)
     weir_ntable *table = &s->table[0];
     const int64_t at = 7 * table->list[0].room;
     assert_true(right_lists(s, b, 0, 7) && right_counts(s, b, 0, 7) && right_samples(s, b, 0, 7));
-    const int64_t best = at + table->list[0].rank[at].slot;
+    const int64_t best = at + table->list[0].slot[at];
     table->list[0].count[best]++;
     assert_false(right_lists(s, b, 0, 7));
     table->list[0].count[best]--;

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "search/impl.h"
 #include "search_world.h"
 #include "support/said.h"
 
@@ -295,6 +296,38 @@ static void test_merge_of_merged(void **state)
     }
 }
 
+/* Where the small counters of a histogram are full, and where a text has more rows than they can count. */
+static void test_many_rows(void **state)
+{
+    (void)state;
+    enum { ZERO = WEIR_NEURONS_BIN_SIDE + 1 };
+    const int64_t more = INT64_C(1) << 33;
+    const weir_neurons_options o = world_options(1);
+    const char *whole = whole_file(&o);
+    weir_neurons *s = shard_of(&o, 0, false);
+    for (int i = 1; i < SHARDS; i++) {
+        for (int t = 0; t < WORLD_TABLES && i % 2; t++)
+            s->table[t].hist_rows = INT32_MAX; /* as if so many had been counted since the last spill */
+        merge_into(s, shard_of(&o, i, false));
+    }
+    finish(s);
+    assert_non_null(s->table[0].hist_all);
+    assert_true(same_files(whole, written(s, "merged.h5", weir_neurons_about_of(s))));
+    for (int t = 0; t < WORLD_TABLES; t++) {
+        s->table[t].rows += more;
+        for (int64_t i = 0; i < s->table[t].n; i++)
+            s->table[t].hist_all[i * WEIR_NEURONS_BINS + ZERO] += more;
+    }
+    const char *path = written(s, "many.h5", weir_neurons_about_of(s));
+    weir_neurons *back = read_back(path);
+    assert_true(same_files(path, written(back, "again.h5", weir_neurons_about_of(back))));
+    int64_t hist[WEIR_NEURONS_BINS];
+    weir_neurons_hist(back, 0, 0, hist);
+    assert_true(hist[ZERO] >= more);
+    weir_neurons_free(s);
+    weir_neurons_free(back);
+}
+
 /* What is said when two do not belong together. */
 static void refuse(weir_neurons *to, weir_neurons *from, const char *words)
 {
@@ -553,13 +586,21 @@ static void test_order_of_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_files),   cmocka_unit_test(test_comparison_can_fail),
-        cmocka_unit_test(test_answers),       cmocka_unit_test(test_large),
-        cmocka_unit_test(test_merge),         cmocka_unit_test(test_merge_of_merged),
-        cmocka_unit_test(test_merge_refuses), cmocka_unit_test(test_options_must_agree),
-        cmocka_unit_test(test_resume),        cmocka_unit_test(test_checkpoint),
-        cmocka_unit_test(test_same_refuses),  cmocka_unit_test(test_replaces_its_own_only),
-        cmocka_unit_test(test_foreign_files), cmocka_unit_test(test_order_of_calls),
+        cmocka_unit_test(test_equal_files),
+        cmocka_unit_test(test_comparison_can_fail),
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_merge_of_merged),
+        cmocka_unit_test(test_many_rows),
+        cmocka_unit_test(test_merge_refuses),
+        cmocka_unit_test(test_options_must_agree),
+        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_checkpoint),
+        cmocka_unit_test(test_same_refuses),
+        cmocka_unit_test(test_replaces_its_own_only),
+        cmocka_unit_test(test_foreign_files),
+        cmocka_unit_test(test_order_of_calls),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

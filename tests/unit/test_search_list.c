@@ -137,15 +137,15 @@ static void check_put(const weir_entry *e, const mix *m, weir_neurons_list which
     const int64_t n = brute_list(e, m, which, dedup, want);
     weir_lists l = new_lists(m, dedup);
     put_all(&l, which, e, m->n, put);
-    weir_lists_sort(&l, which, 1);
+    weir_lists_settle(&l, which, 1);
     assert_true(same_entries(&l, 1, want, n));
-    weir_lists_sort(&l, which, 1); /* what is sorted stays */
+    weir_lists_settle(&l, which, 1); /* what is settled stays */
     assert_true(same_entries(&l, 1, want, n));
     assert_int_equal(l.size[0] + l.size[2], 0);
     weir_lists_free(&l);
 }
 
-/* Two halves, each a list of its own that was sorted, as shards are; one joins the other. */
+/* Two halves, each a list of its own that was settled, as shards are; one joins the other. */
 static void check_halves(const weir_entry *e, const mix *m, weir_neurons_list which, bool dedup, int64_t cut)
 {
     weir_entry want[MOST];
@@ -153,10 +153,10 @@ static void check_halves(const weir_entry *e, const mix *m, weir_neurons_list wh
     weir_lists a = new_lists(m, dedup), b = new_lists(m, dedup);
     put_all(&a, which, e, cut, weir_lists_put);
     put_all(&b, which, e + cut, m->n - cut, weir_lists_put);
-    weir_lists_sort(&a, which, 1);
-    weir_lists_sort(&b, which, 1);
+    weir_lists_settle(&a, which, 1);
+    weir_lists_settle(&b, which, 1);
     merge_lists(&a, &b, which);
-    weir_lists_sort(&a, which, 1);
+    weir_lists_settle(&a, which, 1);
     assert_true(same_entries(&a, 1, want, n));
     weir_lists_free(&a);
     weir_lists_free(&b);
@@ -196,7 +196,7 @@ static void test_comparison_can_fail(void **state)
     const int64_t n = brute_list(e, m, WEIR_NEURONS_TOP, true, want);
     weir_lists l = new_lists(m, true);
     put_all(&l, WEIR_NEURONS_TOP, e, m->n, weir_lists_put);
-    weir_lists_sort(&l, WEIR_NEURONS_TOP, 1);
+    weir_lists_settle(&l, WEIR_NEURONS_TOP, 1);
     assert_true(same_entries(&l, 1, want, n));
     assert_false(same_entries(&l, 1, want, n - 1));
     want[3].count++;
@@ -214,7 +214,7 @@ static void test_counts_that_are_not_known_stay_so(void **state)
     weir_lists l = new_lists(&m, true);
     const weir_entry e[] = {{1, {0, 1}, 7, 0}, {1, {3, 1}, 7, 5}, {2, {9, 9}, 8, UINT32_MAX}, {2, {9, 8}, 8, 9}};
     put_all(&l, WEIR_NEURONS_TOP, e, 4, weir_lists_put);
-    weir_lists_sort(&l, WEIR_NEURONS_TOP, 1);
+    weir_lists_settle(&l, WEIR_NEURONS_TOP, 1);
     const weir_entry want[] = {{2, {9, 8}, 8, UINT32_MAX}, {1, {0, 1}, 7, 0}};
     assert_true(same_entries(&l, 1, want, 2));
     weir_lists_free(&l);

@@ -26,9 +26,6 @@ static weir_status add(weir_asks *a, int layer, int64_t unit, weir_err *err)
 {
     if (a->n >= MOST_ASKED)
         return weir_fail(err, WEIR_E_ARG, "more than %d neurons are named: use \"all\"", MOST_ASKED);
-    for (int64_t i = 0; i < a->n; i++)
-        if (a->ask[i].layer == layer && a->ask[i].unit == unit)
-            return WEIR_OK;
     if ((a->n & (a->n - 1)) == 0) { /* room is a power of two */
         weir_neuron_ask *p = realloc(a->ask, sizeof *p * (size_t)(a->n ? 2 * a->n : 1));
         if (!p)
@@ -53,8 +50,8 @@ static weir_status parse_one(weir_asks *a, const char *text, weir_err *err)
             good = (p++, read_number(&p, &hi)) && hi > lo && hi - lo <= MOST_ASKED;
     }
     if (!good || *p)
-        return weir_fail(err, WEIR_E_ARG, "\"%s\" is no neuron: write 421, 0:8, L3N9, lists of these with commas, @FILE, or all",
-                         text);
+        return weir_fail(err, WEIR_E_ARG,
+                         "\"%s\" is no neuron: write 421, 0:8, L3N9, lists of these with commas, @FILE, or all", text);
     for (int64_t u = lo; u < hi; u++)
         WEIR_TRY(add(a, (int)layer, u, err));
     return WEIR_OK;
@@ -99,6 +96,25 @@ static weir_status parse_list(weir_asks *a, char *text, bool *all, weir_err *err
     return WEIR_OK;
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const weir_neuron_ask *x = a, *y = b;
+    if (x->layer != y->layer)
+        return x->layer < y->layer ? -1 : 1;
+    return (x->unit > y->unit) - (x->unit < y->unit);
+}
+
+static void sort_asks(weir_asks *a)
+{
+    int64_t n = 0;
+    if (a->n)
+        qsort(a->ask, (size_t)a->n, sizeof *a->ask, by_place);
+    for (int64_t i = 0; i < a->n; i++)
+        if (n == 0 || by_place(&a->ask[i], &a->ask[n - 1]) != 0)
+            a->ask[n++] = a->ask[i];
+    a->n = n;
+}
+
 weir_status weir_asks_parse(weir_asks *out, const weir_opt_list *texts, weir_err *err)
 {
     weir_status st = WEIR_OK;
@@ -113,6 +129,7 @@ weir_status weir_asks_parse(weir_asks *out, const weir_opt_list *texts, weir_err
         st = weir_fail(err, WEIR_E_ARG, "no neuron is named");
     if (all)
         out->n = 0;
+    sort_asks(out);
     return st;
 }
 
@@ -122,12 +139,15 @@ void weir_asks_free(weir_asks *a)
     *a = (weir_asks){0};
 }
 
+static bool have(const weir_asks *a, int layer, int64_t unit)
+{
+    weir_neuron_ask wanted = {layer, unit};
+    return bsearch(&wanted, a->ask, (size_t)a->n, sizeof *a->ask, by_place) != NULL;
+}
+
 bool weir_asks_have(const weir_asks *a, int layer, int64_t unit)
 {
-    for (int64_t i = 0; i < a->n; i++)
-        if (a->ask[i].unit == unit && (a->ask[i].layer == -1 || a->ask[i].layer == layer))
-            return true;
-    return false;
+    return a->n && (have(a, -1, unit) || have(a, layer, unit));
 }
 
 /* --- layers */
@@ -139,7 +159,8 @@ bool weir_layers_have(const char *text, int layer, bool *bad)
         return true;
     for (const char *p = text;; p++) {
         int64_t lo, hi;
-        if (!read_number(&p, &lo) || (hi = lo, *p == '-' && (p++, !read_number(&p, &hi))) || hi < lo || (*p && *p != ',')) {
+        if (!read_number(&p, &lo) || (hi = lo, *p == '-' && (p++, !read_number(&p, &hi))) || hi < lo ||
+            (*p && *p != ',')) {
             *bad = true;
             return false;
         }
@@ -192,7 +213,8 @@ void weir_masks_free(weir_masks *m)
     *m = (weir_masks){0};
 }
 
-weir_status weir_masks_kinds(const weir_masks *m, const weir_tokenizer *tok, int64_t vocabulary, uint8_t **kind, weir_err *err)
+weir_status weir_masks_kinds(const weir_masks *m, const weir_tokenizer *tok, int64_t vocabulary, uint8_t **kind,
+                             weir_err *err)
 {
     *kind = calloc((size_t)(vocabulary > 0 ? vocabulary : 1), 1);
     if (!*kind)

@@ -7,7 +7,7 @@
 
 /* --neurons: "421", "0:8" (half open), "L3N9", "L3N0:8", lists with commas, "@FILE" with such lists in lines, "all". */
 typedef struct weir_asks {
-    weir_neuron_ask *ask; /* [n] in the order given, each once */
+    weir_neuron_ask *ask; /* [n] by layer, then unit, each once */
     int64_t n;            /* 0: all */
 } weir_asks;
 WEIR_CHECKED weir_status weir_asks_parse(weir_asks *out, const weir_opt_list *texts, weir_err *err);
@@ -27,7 +27,7 @@ typedef struct weir_masks {
 WEIR_CHECKED weir_status weir_masks_parse(weir_masks *out, const char *text, weir_err *err);
 void weir_masks_free(weir_masks *m);
 /* Why each id is left out, by WEIR_MASK_*: [vocabulary], to be freed. tok NULL: there is no tokenizer. */
-WEIR_CHECKED weir_status weir_masks_kinds(const weir_masks *m, const weir_tokenizer *tok, int64_t vocabulary, uint8_t **kind,
-                                          weir_err *err);
+WEIR_CHECKED weir_status weir_masks_kinds(const weir_masks *m, const weir_tokenizer *tok, int64_t vocabulary,
+                                          uint8_t **kind, weir_err *err);
 
 #endif

@@ -62,24 +62,63 @@ static bool dense(const weir_choice *c, const weir_neuron_stats *st)
     return density >= c->min_density && density <= c->max_density;
 }
 
-static weir_status check_asks(const weir_neurons *s, const weir_choice *c, weir_err *err)
+static bool has_unit(const weir_neurons_table *t, int64_t unit)
+{
+    if (!t->units)
+        return unit < t->n;
+    int64_t lo = 0, hi = t->n;
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (t->units[mid] < unit)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < t->n && t->units[lo] == unit;
+}
+
+/* Hook points outside the blocks belong to no layer, and are in every choice. */
+static bool has_layer(const weir_choice *c, const weir_neurons_table *t)
+{
+    bool bad = false;
+    return t->layer < 0 || weir_layers_have(c->layers, t->layer, &bad);
+}
+
+static bool is_there(const weir_neurons *s, const weir_choice *c, const weir_neuron_ask *ask)
+{
+    for (int t = 0; t < weir_neurons_n_tables(s); t++) {
+        const weir_neurons_table *table = weir_neurons_table_at(s, t);
+        if ((ask->layer == -1 || ask->layer == table->layer) && has_layer(c, table) && has_unit(table, ask->unit))
+            return true;
+    }
+    return false;
+}
+
+static weir_status check_layers(const weir_neurons *s, const weir_choice *c, weir_err *err)
 {
     bool bad = false;
     weir_layers_have(c->layers, 0, &bad);
     if (bad)
         return weir_fail(err, WEIR_E_ARG, "layers are written as 6, 0-3,7 or all, not \"%s\"", c->layers);
+    for (int t = 0; t < weir_neurons_n_tables(s); t++)
+        if (has_layer(c, weir_neurons_table_at(s, t)))
+            return WEIR_OK;
+    return weir_fail(err, WEIR_E_ARG, "--layer %s: this result has none of these layers", c->layers);
+}
+
+static weir_status check_asks(const weir_neurons *s, const weir_choice *c, weir_err *err)
+{
+    const char *where = c->layers ? " in these layers" : "";
+    WEIR_TRY(check_layers(s, c, err));
     for (int64_t a = 0; a < c->asks->n; a++) {
         const weir_neuron_ask *ask = &c->asks->ask[a];
-        bool found = false;
-        for (int t = 0; t < weir_neurons_n_tables(s) && !found; t++) {
-            const weir_neurons_table *table = weir_neurons_table_at(s, t);
-            for (int64_t i = 0; i < table->n && !found; i++)
-                found = (ask->layer == -1 || ask->layer == table->layer) && unit_of(table, i) == ask->unit;
-        }
-        if (!found && ask->layer >= 0)
-            return weir_fail(err, WEIR_E_ARG, "L%dN%lld is not among the neurons of this result", ask->layer, (long long)ask->unit);
-        if (!found)
-            return weir_fail(err, WEIR_E_ARG, "no hook point of this result has a unit %lld", (long long)ask->unit);
+        if (is_there(s, c, ask))
+            continue;
+        if (ask->layer >= 0)
+            return weir_fail(err, WEIR_E_ARG, "L%dN%lld is not among the neurons of this result%s", ask->layer,
+                             (long long)ask->unit, where);
+        return weir_fail(err, WEIR_E_ARG, "no hook point of this result has a unit %lld%s", (long long)ask->unit,
+                         where);
     }
     return WEIR_OK;
 }
@@ -90,7 +129,7 @@ static weir_status collect(const weir_neurons *s, const weir_choice *c, ranked *
     *n = 0;
     for (int t = 0; t < weir_neurons_n_tables(s); t++) {
         const weir_neurons_table *table = weir_neurons_table_at(s, t);
-        bool bad = false, layer = table->layer < 0 || weir_layers_have(c->layers, table->layer, &bad);
+        bool layer = has_layer(c, table);
         for (int64_t i = 0; i < table->n; i++, order++) {
             weir_neuron_stats st;
             if (!layer || (c->asks->n && !weir_asks_have(c->asks, table->layer, unit_of(table, i))))
@@ -115,8 +154,7 @@ weir_status weir_choose(const weir_neurons *s, const weir_choice *c, weir_shown 
         all += weir_neurons_table_at(s, t)->n;
     ranked *found = malloc(sizeof *found * (size_t)(all + 1));
     weir_shown *out = malloc(sizeof *out * (size_t)(all + 1));
-    weir_status st =
-        found && out ? collect(s, c, found, n, err) : weir_fail(err, WEIR_E_NOMEM, "out of memory");
+    weir_status st = found && out ? collect(s, c, found, n, err) : weir_fail(err, WEIR_E_NOMEM, "out of memory");
     if (st == WEIR_OK) {
         if (c->sort != WEIR_SORT_ORDER)
             qsort(found, (size_t)*n, sizeof *found, by_figure);

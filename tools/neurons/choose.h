@@ -29,6 +29,7 @@ typedef struct weir_choice {
 
 /* *shown is to be freed. Neurons without the figure that is sorted by (NaN) come last; ties in the search's order. A
  * neuron or a layer that is asked for and not there is WEIR_E_ARG. */
-WEIR_CHECKED weir_status weir_choose(const weir_neurons *s, const weir_choice *c, weir_shown **shown, int64_t *n, weir_err *err);
+WEIR_CHECKED weir_status weir_choose(const weir_neurons *s, const weir_choice *c, weir_shown **shown, int64_t *n,
+                                     weir_err *err);
 
 #endif

@@ -39,7 +39,7 @@ int weir_top_find_model(weir_top *r, const char *fingerprint, const char *name)
     return WEIR_EXIT_OK;
 }
 
-static const char *attr(const weir_dump_reader *d, const char *name, const char *other)
+static const char *attr(weir_dump_reader *d, const char *name, const char *other)
 {
     const char *text = weir_dump_attr(d, name);
     return text ? text : other;

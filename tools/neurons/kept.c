@@ -49,22 +49,27 @@ static int take_part(weir_kept *k, weir_neurons **s, const weir_neurons_about *a
     return WEIR_EXIT_OK;
 }
 
+int weir_kept_check(weir_kept *k)
+{
+    if ((size_t)snprintf(k->part, sizeof k->part, "%s.part", k->path) >= sizeof k->part)
+        return weir_cli_error(k->cli, "%.80s...: the name is too long", k->path);
+    if (exists(k->path) && !weir_neurons_is_file(k->path))
+        return weir_cli_error(k->cli, "%s exists and is no result of neuron-top: choose another name", k->path);
+    if (exists(k->part) && !k->resume && !k->force)
+        return weir_cli_error(
+            k->cli, "%s is there, left by an interrupted run: --resume goes on with it, --force replaces it", k->part);
+    return WEIR_EXIT_OK;
+}
+
 int weir_kept_begin(weir_kept *k, weir_neurons **s, const weir_neurons_about *about, bool *finished)
 {
     *finished = false;
-    if ((size_t)snprintf(k->part, sizeof k->part, "%s.part", k->path) >= sizeof k->part)
-        return weir_cli_error(k->cli, "%.80s...: the name is too long", k->path);
     k->last = weir_now();
-    if (exists(k->path) && !weir_neurons_is_file(k->path))
-        return weir_cli_error(k->cli, "%s exists and is no result of neuron-top: choose another name", k->path);
-    if (!exists(k->part))
-        return k->resume && exists(k->path) ? look_at_result(k, *s, about, finished) : WEIR_EXIT_OK;
-    if (k->resume)
+    if (!k->resume)
+        return WEIR_EXIT_OK;
+    if (exists(k->part))
         return take_part(k, s, about);
-    if (!k->force)
-        return weir_cli_error(k->cli, "%s is there, left by an interrupted run: --resume goes on with it, --force replaces it",
-                              k->part);
-    return WEIR_EXIT_OK;
+    return exists(k->path) ? look_at_result(k, *s, about, finished) : WEIR_EXIT_OK;
 }
 
 weir_status weir_kept_checkpoint(weir_kept *k, weir_neurons *s, const weir_neurons_about *about, int64_t kept, bool now,

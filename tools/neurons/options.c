@@ -47,20 +47,18 @@ static bool read_sides(const char *text, int64_t *before, int64_t *after)
         return false;
     memcpy(first, text, (size_t)(comma - text));
     return weir_parse_int(first, before) && weir_parse_int(comma + 1, after) && *before >= 0 && *after >= 0 &&
-           *before < INT32_MAX - WEIR_TOP_MARGIN && *after < INT32_MAX - WEIR_TOP_MARGIN;
+           *before < INT32_MAX && *after < INT32_MAX;
 }
 
 static int read_context(weir_top *r)
 {
     if (strcmp(r->a->context, "full") == 0) {
-        r->before = r->after = r->o.before = r->o.after = INT32_MAX;
+        r->o.before = r->o.after = INT32_MAX;
         return WEIR_EXIT_OK;
     }
-    if (!read_sides(r->a->context, &r->before, &r->after))
+    if (!read_sides(r->a->context, &r->o.before, &r->o.after))
         return weir_cli_usage(r->cli, "--context %s: tokens before and behind a place, as 10,10, or full",
                               r->a->context);
-    r->o.before = r->before + WEIR_TOP_MARGIN;
-    r->o.after = r->after + WEIR_TOP_MARGIN;
     return WEIR_EXIT_OK;
 }
 
@@ -156,12 +154,14 @@ static int read_input(weir_top *r)
 }
 
 /* Options about how a text becomes rows: nothing that a file could still follow. */
-static const char *const of_text[] = {"file",      "docs",  "jsonl", "field", "shard", "ids",     "bos",   "ctx",
-                                      "stride",    "max-tokens", "positions", "ablate", "scale", "add", "set",
-                                      "patch",     "project-out", "hook", "resume", "checkpoint", "batch", "memory", NULL};
+static const char *const of_text[] = {"file",   "docs",       "jsonl",  "field",      "shard",       "ids",
+                                      "bos",    "ctx",        "stride", "max-tokens", "positions",   "ablate",
+                                      "scale",  "add",        "set",    "patch",      "project-out", "hook",
+                                      "resume", "checkpoint", "batch",  "memory",     NULL};
 /* Options about what a search keeps: settled where there is a result. */
-static const char *const of_search[] = {"site",   "sign",           "rank-by",    "dedup", "threshold", "quantiles", "random",
-                                        "seed",   "mask",           "max-norm-ratio", "correlated", "spool", NULL};
+static const char *const of_search[] = {"site",       "sign",   "rank-by", "dedup", "threshold",
+                                        "quantiles",  "random", "seed",    "mask",  "max-norm-ratio",
+                                        "correlated", "spool",  NULL};
 
 static const char *first_given(const weir_cli *cli, const char *const *names)
 {
@@ -178,11 +178,12 @@ static int check_meaning(const weir_top *r)
         return WEIR_EXIT_OK;
     const char *name = first_given(r->cli, of_text);
     if (name)
-        return weir_cli_usage(r->cli, "--%s is about a run over text, and %s holds what such a run gave", name, r->file);
+        return weir_cli_usage(r->cli, "--%s is about a run over text, and %s holds what such a run gave", name,
+                              r->file);
     name = r->input == WEIR_TOP_RESULTS ? first_given(r->cli, of_search) : NULL;
     if (name)
-        return weir_cli_usage(r->cli, "--%s says how to search, and %s is the result of a search: search again with it", name,
-                              r->file);
+        return weir_cli_usage(r->cli, "--%s says how to search, and %s is the result of a search: search again with it",
+                              name, r->file);
     return WEIR_EXIT_OK;
 }
 

@@ -17,8 +17,8 @@ weir_format weir_format_of(weir_format asked, const char *out)
     static const struct {
         const char *end;
         weir_format format;
-    } known[] = {{".tsv", WEIR_FORMAT_TSV},   {".ndjson", WEIR_FORMAT_NDJSON}, {".jsonl", WEIR_FORMAT_NDJSON},
-                 {".h5", WEIR_FORMAT_H5},     {".hdf5", WEIR_FORMAT_H5},       {".html", WEIR_FORMAT_HTML},
+    } known[] = {{".tsv", WEIR_FORMAT_TSV}, {".ndjson", WEIR_FORMAT_NDJSON}, {".jsonl", WEIR_FORMAT_NDJSON},
+                 {".h5", WEIR_FORMAT_H5},   {".hdf5", WEIR_FORMAT_H5},       {".html", WEIR_FORMAT_HTML},
                  {".htm", WEIR_FORMAT_HTML}};
     size_t n = is_stdout(out) ? 0 : strlen(out);
     if (asked != WEIR_FORMAT_AUTO)
@@ -33,9 +33,10 @@ weir_format weir_format_of(weir_format asked, const char *out)
 
 weir_colour weir_colour_of(weir_colour_asked asked, FILE *out)
 {
-    static const weir_colour chosen[] = {
-        [WEIR_ASK_NEVER] = WEIR_COLOUR_NONE, [WEIR_ASK_16] = WEIR_COLOUR_16, [WEIR_ASK_256] = WEIR_COLOUR_256,
-        [WEIR_ASK_TRUE] = WEIR_COLOUR_TRUE};
+    static const weir_colour chosen[] = {[WEIR_ASK_NEVER] = WEIR_COLOUR_NONE,
+                                         [WEIR_ASK_16] = WEIR_COLOUR_16,
+                                         [WEIR_ASK_256] = WEIR_COLOUR_256,
+                                         [WEIR_ASK_TRUE] = WEIR_COLOUR_TRUE};
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM"), *more = getenv("COLORTERM");
     if (asked != WEIR_ASK_AUTO)
         return chosen[asked];
@@ -100,7 +101,7 @@ void weir_input_name(char *buf, size_t n, const char *source)
 static bool is_ours(const char *path, weir_format format)
 {
     static const char *const begin[] = {[WEIR_FORMAT_TSV] = "layer\t",
-                                        [WEIR_FORMAT_NDJSON] = "{\"schema\":\"weir-neurons/",
+                                        [WEIR_FORMAT_NDJSON] = "{\"schema\":\"weir-neurons",
                                         [WEIR_FORMAT_HTML] = "<!doctype html>"};
     char buf[4096] = "";
     FILE *f = fopen(path, "rb");
@@ -113,19 +114,27 @@ static bool is_ours(const char *path, weir_format format)
     return begin[format] && strncmp(buf, begin[format], strlen(begin[format])) == 0;
 }
 
-int weir_output(const weir_cli *cli, const char *path, weir_format format, bool force, int (*write)(void *ctx, FILE *out),
-                void *ctx)
+int weir_output_check(const weir_cli *cli, const char *path, weir_format format, bool force)
+{
+    if (is_stdout(path) || force || access(path, F_OK) != 0 || is_ours(path, format))
+        return WEIR_EXIT_OK;
+    return weir_cli_error(cli, "%s exists and is no earlier output of this kind: choose another name, or --force",
+                          path);
+}
+
+int weir_output(const weir_cli *cli, const char *path, weir_format format, bool force,
+                int (*write)(void *ctx, FILE *out), void *ctx)
 {
     weir_err err = {0};
     weir_outfile *f;
     if (is_stdout(path))
         return write(ctx, stdout);
-    bool there = access(path, F_OK) == 0;
-    if (there && !force && !is_ours(path, format))
-        return weir_cli_error(cli, "%s exists and is no earlier output of this kind: choose another name, or --force", path);
-    if (weir_outfile_open(&f, path, there, &err) != WEIR_OK)
+    int code = weir_output_check(cli, path, format, force);
+    if (code != WEIR_EXIT_OK)
+        return code;
+    if (weir_outfile_open(&f, path, access(path, F_OK) == 0, &err) != WEIR_OK)
         return weir_cli_fail(cli, &err);
-    int code = write(ctx, weir_outfile_stream(f));
+    code = write(ctx, weir_outfile_stream(f));
     if (code != WEIR_EXIT_OK) {
         weir_outfile_abort(f);
         return code;

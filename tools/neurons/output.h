@@ -20,7 +20,13 @@ typedef enum weir_format {
 weir_format weir_format_of(weir_format asked, const char *out);
 
 /* In the order of the words of --color. */
-typedef enum weir_colour_asked { WEIR_ASK_AUTO, WEIR_ASK_NEVER, WEIR_ASK_16, WEIR_ASK_256, WEIR_ASK_TRUE } weir_colour_asked;
+typedef enum weir_colour_asked {
+    WEIR_ASK_AUTO,
+    WEIR_ASK_NEVER,
+    WEIR_ASK_16,
+    WEIR_ASK_256,
+    WEIR_ASK_TRUE
+} weir_colour_asked;
 #define WEIR_COLOUR_WORDS "auto|never|16|256|24bit"
 /* auto: what the terminal of `out` can, none where it is no terminal or NO_COLOR (https://no-color.org) is set. */
 weir_colour weir_colour_of(weir_colour_asked asked, FILE *out);
@@ -30,9 +36,11 @@ int weir_width_of(int64_t asked, FILE *out);
 /* What the text was, for a head: the files' names out of weir_neurons_about.source, or a word for other texts. */
 void weir_input_name(char *buf, size_t n, const char *source);
 
+/* Is `path` free for an output of this form? Asked before the work is done; weir_output asks again. */
+int weir_output_check(const weir_cli *cli, const char *path, weir_format format, bool force);
 /* Opens `path` (NULL, "-": standard output), calls write, and closes; the file appears whole or not at all. A file that
  * is there is replaced with force, or if it looks like an earlier output of this format. Returns an exit code. */
-int weir_output(const weir_cli *cli, const char *path, weir_format format, bool force, int (*write)(void *ctx, FILE *out),
-                void *ctx);
+int weir_output(const weir_cli *cli, const char *path, weir_format format, bool force,
+                int (*write)(void *ctx, FILE *out), void *ctx);
 
 #endif

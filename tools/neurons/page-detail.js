@@ -176,7 +176,7 @@ function drawStats() {
   return dl;
 }
 
-// Edges of the histogram's columns: half octaves (2^e and 1.5 * 2^e) down from 2^exponent; in the middle what is smaller.
+// Edges of the histogram's columns: half octaves (2^e, 1.5 * 2^e) down from 2^exponent; in the middle what is smaller.
 function edges(column) {
   const edge = k => (k % 2 ? 0.75 : 1) * 2 ** (shown.exponent - (k - k % 2) / 2); // k half octaves down
   if (column === HALVES)

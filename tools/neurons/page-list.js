@@ -182,10 +182,13 @@ function newRow() {
   return out;
 }
 
-// What fires the neuron first, in a few words: the tokens of its best places, each once.
+// What fires the neuron first, in a few words: what is drawn for the tokens of its best places, each once.
 function preview(n) {
   const list = record(n).lists[previews] || [];
-  const texts = list.slice(0, 8).filter(h => h.at >= 0).map(h => tokenText(stream()[h.at]).trim());
+  const texts = list.slice(0, 8).filter(h => h.at >= 0).map(h => {
+    const [piece] = pieces(h.at, h.at + 1);
+    return pieceText(piece.from, piece.n).trim();
+  });
   return [...new Set(texts)].slice(0, 6).join(" · ");
 }
 

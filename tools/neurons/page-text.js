@@ -109,15 +109,6 @@ function parts(b) {
   return out;
 }
 
-function printable(b) {
-  return parts(b).map(p => p.text).join("");
-}
-
-function tokenText(t) {
-  const b = tokens().bytes(t);
-  return b.length ? printable(b) : "<#" + tokens().id[t] + ">";
-}
-
 function joined(from, to) {
   const all = [];
   for (let i = from; i < to; i++)
@@ -154,6 +145,11 @@ function pieces(from, to) {
     i += n;
   }
   return out;
+}
+
+function pieceText(from, n) {
+  const b = joined(from, from + n);
+  return b.length ? parts(b).map(p => p.text).join("") : "<#" + tokens().id[stream()[from]] + ">";
 }
 
 // --- search

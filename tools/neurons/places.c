@@ -246,6 +246,10 @@ bool weir_screen_places(weir_screen *s, const weir_shown *neuron, int64_t n, dou
         int64_t columns = c.n ? fit_both(s, &c, &l).left.columns : 0;
         left = columns > left ? columns : left;
     }
+    if (l.left < INT64_MAX) { /* what the left sides leave free is the right sides' */
+        l.right += l.left - left;
+        l.left = left;
+    }
     for (int64_t i = 0; i < n; i++)
         if (!put_line(s, &s->hit[i], i + 1, named, &l, left, scale))
             return false;

@@ -5,36 +5,17 @@
 #include "cli/say.h"
 #include "top.h"
 
-static const char *input_name(const weir_top *r)
-{
-    if (r->file)
-        return r->file;
-    if (r->a->session.text.files.n)
-        return r->a->session.text.files.v[0];
-    return r->cli->n_operands                ? "text of the command line"
-           : *r->session.in.sentences != '\0' ? "brook's sentences"
-                                              : "standard input";
-}
-
-/* Of asked tokens at one side of a place, those that a search which keeps `kept` can show. */
-static int64_t shown_side(int64_t asked, int64_t kept)
-{
-    if (kept == INT32_MAX)
-        return asked;
-    int64_t most = kept > WEIR_TOP_MARGIN ? kept - WEIR_TOP_MARGIN : 0;
-    return asked < most ? asked : most;
-}
-
-static weir_view view_of(const weir_top *r, FILE *out)
+/* input: a name of the text */
+static weir_view view_of(const weir_top *r, const char *input, FILE *out)
 {
     const weir_neurons_options *o = weir_neurons_options_of(r->s);
     return (weir_view){.cli = r->cli,
                        .s = r->s,
                        .k = r->a->k < o->k ? r->a->k : o->k,
-                       .before = shown_side(r->before, o->before),
-                       .after = shown_side(r->after, o->after),
-                       .whole = r->before == INT32_MAX && o->before == INT32_MAX,
-                       .input = input_name(r),
+                       .before = r->o.before < o->before ? r->o.before : o->before,
+                       .after = r->o.after < o->after ? r->o.after : o->after,
+                       .whole = r->o.before == INT32_MAX && o->before == INT32_MAX,
+                       .input = input,
                        .clusters = true,
                        .colour = weir_colour_of((weir_colour_asked)r->a->color, out),
                        .width = weir_width_of(r->a->width, out),
@@ -50,7 +31,9 @@ static int write_view(void *ctx, FILE *out)
     weir_top *r = ctx;
     weir_err err = {0};
     weir_shown *shown;
-    weir_view v = view_of(r, out);
+    char input[400];
+    weir_input_name(input, sizeof input, weir_neurons_about_of(r->s)->source);
+    weir_view v = view_of(r, input, out);
     weir_choice c = {.asks = &r->asks,
                      .layers = r->layers,
                      .sort = (weir_sort)r->a->sort,
@@ -63,6 +46,18 @@ static int write_view(void *ctx, FILE *out)
     int code = by_format[r->format](&v);
     free(shown);
     return code;
+}
+
+/* Adds ", L6N5 (3)", or the hook point's name where it lies in no layer. */
+static void name_neuron(char *text, size_t size, const weir_neurons_table *table, int64_t i, int64_t count)
+{
+    size_t at = strlen(text);
+    long long unit = table->units ? table->units[i] : i;
+    const char *between = at ? ", " : "";
+    if (table->layer >= 0)
+        snprintf(text + at, size - at, "%sL%dN%lld (%lld)", between, table->layer, unit, (long long)count);
+    else
+        snprintf(text + at, size - at, "%s%s[%lld] (%lld)", between, table->hook, unit, (long long)count);
 }
 
 /* Values that are not finite are a defect of the model or the dump: said by name, behind the results. */
@@ -78,10 +73,8 @@ static int check_finite(const weir_top *r)
             weir_neurons_stats(r->s, t, i, &st);
             if (st.nonfinite == 0)
                 continue;
-            size_t at = strlen(text);
             if (neurons++ < NAMED)
-                snprintf(text + at, sizeof text - at, "%s%s[%lld] (%lld)", at ? ", " : "", table->hook,
-                         (long long)(table->units ? table->units[i] : i), (long long)st.nonfinite);
+                name_neuron(text, sizeof text, table, i, st.nonfinite);
             values += st.nonfinite;
         }
     }
@@ -111,7 +104,8 @@ int weir_top_put(weir_top *r)
     if (r->format != WEIR_FORMAT_H5)
         code = weir_output(r->cli, r->a->out, r->format, r->a->force, write_view, r);
     else
-        code = weir_kept_commit(&r->kept, r->s, &r->about, &err) == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(r->cli, &err);
+        code =
+            weir_kept_commit(&r->kept, r->s, &r->about, &err) == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(r->cli, &err);
     return code == WEIR_EXIT_OK ? check_finite(r) : code;
 }
 

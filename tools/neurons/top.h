@@ -31,10 +31,6 @@ enum { WEIR_TOP_AUTO, WEIR_TOP_YES, WEIR_TOP_NO };
 
 typedef enum weir_top_input { WEIR_TOP_TEXT, WEIR_TOP_DUMP, WEIR_TOP_RESULTS } weir_top_input;
 
-/* Tokens that a search keeps at each side of a place beyond those that are shown: a character can have four of them, and
- * is drawn whole. */
-enum { WEIR_TOP_MARGIN = 3 };
-
 typedef struct weir_top {
     weir_cli *cli;
     weir_top_args *a;
@@ -44,8 +40,7 @@ typedef struct weir_top {
     weir_masks masks;
     weir_format format;
     weir_top_input input;
-    const char *file;      /* dump or (first) result */
-    int64_t before, after; /* tokens shown around a place; INT32_MAX: the document */
+    const char *file; /* dump or (first) result */
     weir_neurons_options o;
     weir_neurons_named named[WEIR_NEURONS_MAX_NAMED];
     /* what it is found in */
@@ -77,8 +72,8 @@ int weir_top_from_dump(weir_top *r);
 int weir_top_from_results(weir_top *r);
 
 int weir_top_open_model(weir_top *r);
-/* The model that made a file, if it is at hand: the one that is named (it must be that one), or brook, if the file is of
- * brook. Else r->session.model stays NULL. */
+/* The model that made a file, if it is at hand: the one that is named (it must be that one), or brook, if the file is
+ * of brook. Else r->session.model stays NULL. */
 int weir_top_find_model(weir_top *r, const char *fingerprint, const char *name);
 /* r->about.source: text_json (weir_session_identity, or NULL) and how the text was cut. */
 int weir_top_describe(weir_top *r, const char *text_json, const char *bos, int64_t ctx, int64_t stride);
