@@ -60,7 +60,6 @@ typedef struct weir_arrays_in weir_arrays_in;
 WEIR_CHECKED weir_status weir_arrays_open(weir_arrays_in **out, const char *path, const char *format, int64_t version,
                                           weir_err *err);
 void weir_arrays_close(weir_arrays_in *r);
-const char *weir_arrays_path(const weir_arrays_in *r);
 /* WEIR_E_FORMAT about `name` in this file. */
 weir_status weir_arrays_bad(const weir_arrays_in *r, const char *name, weir_err *err, const char *fmt, ...)
     WEIR_PRINTF(4, 5);
@@ -74,7 +73,7 @@ WEIR_CHECKED weir_status weir_arrays_shape(weir_arrays_in *r, const char *name, 
 /* Exactly this type and shape, into out. */
 WEIR_CHECKED weir_status weir_arrays_get(weir_arrays_in *r, const char *name, weir_array_type type, int rank,
                                          const int64_t *dim, void *out, weir_err *err);
-/* A list of n numbers (whatever the file's width of integers or floats): *out to be freed with weir_free. */
+/* A whole array of rank 1: *out [n], to be freed with weir_free. */
 WEIR_CHECKED weir_status weir_arrays_get_new(weir_arrays_in *r, const char *name, weir_array_type type, int64_t *n,
                                              void **out, weir_err *err);
 WEIR_CHECKED weir_status weir_arrays_get_text(weir_arrays_in *r, const char *at, const char *name, char **out,

@@ -17,11 +17,6 @@ struct weir_arrays_in {
     unsigned long fileno;
 };
 
-const char *weir_arrays_path(const weir_arrays_in *r)
-{
-    return r->file.path;
-}
-
 weir_status weir_arrays_bad(const weir_arrays_in *r, const char *name, weir_err *err, const char *fmt, ...)
 {
     char what[300];
