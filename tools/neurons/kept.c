@@ -89,8 +89,11 @@ weir_status weir_kept_checkpoint(weir_kept *k, weir_neurons *s, const weir_neuro
 
 weir_status weir_kept_commit(weir_kept *k, weir_neurons *s, const weir_neurons_about *about, weir_err *err)
 {
+    char half[sizeof k->part + 4];
     WEIR_TRY(weir_neurons_write(s, k->path, about, err));
     if (exists(k->part) && unlink(k->part) != 0)
         weir_cli_note(k->cli, "%s could not be removed", k->part);
+    snprintf(half, sizeof half, "%s.new", k->part);
+    unlink(half); /* there only if a run was killed while it wrote a checkpoint */
     return WEIR_OK;
 }

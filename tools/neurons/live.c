@@ -145,6 +145,10 @@ int weir_live_tables(weir_live *l)
     free(sites);
     if (st == WEIR_OK)
         st = check_asks(l, &err);
+    for (int t = 0; t < l->n_tables && st == WEIR_OK && l->max_norm_ratio > 0; t++)
+        if (l->table[t].layer < 0)
+            st = weir_fail(&err, WEIR_E_ARG, "--max-norm-ratio: %s lies in no layer, so no stream enters it",
+                           l->table[t].hook);
     return st == WEIR_OK ? WEIR_EXIT_OK : weir_cli_bad_argument(l->session->cli, NULL, &err);
 }
 

@@ -110,7 +110,8 @@ static bool is_ours(const char *path, weir_format format)
     buf[fread(buf, 1, sizeof buf - 1, f)] = 0;
     fclose(f);
     if (format == WEIR_FORMAT_HTML)
-        return strncasecmp(buf, begin[format], strlen(begin[format])) == 0 && strstr(buf, "weir");
+        return strncasecmp(buf, begin[format], strlen(begin[format])) == 0 &&
+               strstr(buf, "<meta name=\"generator\" content=\"weir neuron-top\">");
     return begin[format] && strncmp(buf, begin[format], strlen(begin[format])) == 0;
 }
 
