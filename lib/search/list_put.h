@@ -63,8 +63,12 @@ WEIR_INLINE void put_entry(weir_lists *l, weir_neurons_list which, int64_t i, co
     const int64_t first = i * l->room, n = l->size[i];
     const bool full = n == l->room;
     const uint16_t slot = full ? l->slot[first + n - 1] : (uint16_t)n;
-    if (full && !better(which, e->value, e->at, l->value[first + n - 1], l->at[first + slot]))
-        return; /* what ties with the worst place needs no count */
+    const float worst = full ? figure(which, l->value[first + n - 1]) : -INFINITY, f = figure(which, e->value);
+    if (f < worst)
+        return;
+    /* Only what ties asks for the place, which no cache has. It needs no count if it is not better. */
+    if (__builtin_expect(f == worst, 0) && !weir_place_before(e->at, l->at[first + slot]))
+        return;
     const int64_t same = l->key ? find_key(l->key + first, n, e->key) : -1;
     if (same >= 0) {
         join_entry(l, which, i, same, e);

@@ -446,3 +446,25 @@ def test_a_foreign_file_is_not_replaced(tmp_path):
     top("--layer", 0, "-k", 2, "--force", "-o", tmp_path / "notes.txt", "The river.").ok()
     assert "L0N0" in (tmp_path / "notes.txt").read_text()
     assert len(list(tmp_path.iterdir())) == 9, "and nothing else is left"
+
+
+def test_a_result_shows_one_of_its_lists(small):
+    """--sign chooses among the lists that a result keeps."""
+
+    def names(*args):
+        head, *lines = [line.split("\t") for line in top(small, "--neurons", 3, "--format", "tsv", *args).ok().out.decode().splitlines()]
+        return {line[head.index("list")] for line in lines}
+
+    assert names() == {"top", "bottom"} and names("--sign", "+") == {"top"} and names("--sign", "-") == {"bottom"}
+    for form in ("text", "ndjson", "html"):
+        assert top(small, "--format", form, "--sign", "+").ok().out != top(small, "--format", form).ok().out
+
+
+def test_a_mistyped_file_is_not_a_text(tmp_path):
+    top("nothere.h5", cwd=tmp_path).fails(1, "nothere.h5")
+
+
+@pytest.mark.parametrize("option", [["--neurons", 3], ["--limit", 1], ["-k", 1], ["--sort", "max"]])
+def test_a_result_is_written_whole(small, tmp_path, option):
+    top(small, *option, "-o", tmp_path / "part.h5").fails(2, "written whole")
+    assert not list(tmp_path.iterdir())

@@ -202,6 +202,7 @@ static int show(const weir_neurons *s, const char *kind, const char *format)
     weir_view v = {.cli = &cli,
                    .s = s,
                    .shown = shown,
+                   .lists = (1u << WEIR_NEURONS_LISTS) - 1,
                    .n = n,
                    .k = o->k,
                    .before = o->before,

@@ -31,6 +31,8 @@ static int check_room(const weir_top *r)
     if (weir_cli_given(r->cli, "context") && (r->o.before > o->before || r->o.after > o->after))
         return weir_cli_usage(r->cli, "--context %s: %s has fewer tokens around a place: search again with that",
                               r->a->context, r->file);
+    if (weir_cli_given(r->cli, "sign") && (r->o.lists & ~o->lists))
+        return weir_cli_usage(r->cli, "--sign: %s does not keep that list: search again with it", r->file);
     return WEIR_EXIT_OK;
 }
 

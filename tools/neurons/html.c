@@ -57,7 +57,7 @@ static void put_options(weir_jsonw *w, const weir_view *v)
     weir_jsonw_key(w, "sections");
     weir_jsonw_array(w);
     for (int section = 0; section < WEIR_SECTIONS; section++)
-        if (weir_section_kept(o, section))
+        if (weir_section_shown(v, section))
             weir_jsonw_cstr(w, weir_section_name(section));
     weir_jsonw_end(w);
 }

@@ -20,7 +20,7 @@ void weir_html_want(weir_html *h, const weir_shown *neuron)
 {
     const weir_view *v = h->v;
     for (int section = 0; section < WEIR_SECTIONS; section++) {
-        bool kept = weir_section_kept(weir_neurons_options_of(v->s), section);
+        bool kept = weir_section_shown(v, section);
         int64_t n = kept ? weir_section_hits(v, neuron, section, h->hit) : 0;
         for (int64_t i = 0; i < n; i++)
             weir_html_text_want(&h->text, &h->text.places, weir_html_place(&h->hit[i]));
@@ -84,7 +84,7 @@ static bool put_sections(weir_html *h, const weir_shown *neuron, int named, weir
         row->clusters = (uint32_t)c.clusters;
     }
     for (int section = 0; section < WEIR_SECTIONS; section++) {
-        if (!weir_section_kept(opt, section))
+        if (!weir_section_shown(v, section))
             continue;
         int64_t n = weir_section_hits(v, neuron, section, h->hit);
         weir_base64_count(&h->out, n);

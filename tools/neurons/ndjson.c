@@ -289,7 +289,7 @@ static bool put_sections(ndjson *o, const weir_shown *neuron, int named)
     weir_jsonw_key(&o->w, "lists");
     weir_jsonw_object(&o->w);
     for (int section = 0; section < WEIR_SECTIONS && ok; section++) {
-        if (!weir_section_kept(o->opt, section))
+        if (!weir_section_shown(o->v, section))
             continue;
         int64_t n = weir_section_hits(o->v, neuron, section, o->hit);
         weir_jsonw_key(&o->w, weir_section_name(section));

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/common.h"
 #include "cli/say.h"
@@ -127,6 +128,13 @@ static int read_format(weir_top *r)
     return WEIR_EXIT_OK;
 }
 
+/* A mistyped name is not a text to be searched. */
+static bool looks_like_file(const char *text)
+{
+    size_t n = strlen(text);
+    return (n > 3 && strcmp(text + n - 3, ".h5") == 0) || (n > 5 && strcmp(text + n - 5, ".part") == 0);
+}
+
 static int read_input(weir_top *r)
 {
     const weir_top_args *a = r->a;
@@ -141,6 +149,9 @@ static int read_input(weir_top *r)
     if (a->from && cli->n_operands)
         return weir_cli_usage(cli, "--from %s, but \"%s\" was given too", a->from, cli->operand[0]);
     const char *path = a->from ? a->from : cli->n_operands == 1 ? cli->operand[0] : NULL;
+    if (path && !a->from && looks_like_file(path) && access(path, F_OK) != 0)
+        return weir_cli_error(cli, "cannot open %s: no such file (a text of that name can be given with --file or on standard input)",
+                              path);
     bool result = path && weir_neurons_is_file(path);
     if (a->from || result || (path && weir_neurons_is_dump(path))) {
         r->file = path;
@@ -159,9 +170,12 @@ static const char *const of_text[] = {"file",   "docs",       "jsonl",  "field",
                                       "scale",  "add",        "set",    "patch",      "project-out", "hook",
                                       "resume", "checkpoint", "batch",  "memory",     NULL};
 /* Options about what a search keeps: settled where there is a result. */
-static const char *const of_search[] = {"site",       "sign",   "rank-by", "dedup", "threshold",
+static const char *const of_search[] = {"site",       "rank-by", "dedup", "threshold",
                                         "quantiles",  "random", "seed",    "mask",  "max-norm-ratio",
                                         "correlated", "spool",  NULL};
+
+/* Options about what is shown: a result that is written as a result is whole. */
+static const char *const of_view[] = {"neurons", "layer", "sign", "k", "context", "sort", "limit", "min-density", "max-density", NULL};
 
 static const char *first_given(const weir_cli *cli, const char *const *names)
 {
@@ -180,6 +194,10 @@ static int check_meaning(const weir_top *r)
     if (name)
         return weir_cli_usage(r->cli, "--%s is about a run over text, and %s holds what such a run gave", name,
                               r->file);
+    name = r->input == WEIR_TOP_RESULTS && r->format == WEIR_FORMAT_H5 ? first_given(r->cli, of_view) : NULL;
+    if (name)
+        return weir_cli_usage(r->cli, "--%s chooses what is shown, and an HDF5 result is written whole: another --format",
+                              name);
     name = r->input == WEIR_TOP_RESULTS ? first_given(r->cli, of_search) : NULL;
     if (name)
         return weir_cli_usage(r->cli, "--%s says how to search, and %s is the result of a search: search again with it",

@@ -11,6 +11,7 @@ static weir_view view_of(const weir_top *r, const char *input, FILE *out)
     const weir_neurons_options *o = weir_neurons_options_of(r->s);
     return (weir_view){.cli = r->cli,
                        .s = r->s,
+                       .lists = weir_cli_given(r->cli, "sign") ? r->o.lists : o->lists,
                        .k = r->a->k < o->k ? r->a->k : o->k,
                        .before = r->o.before < o->before ? r->o.before : o->before,
                        .after = r->o.after < o->after ? r->o.after : o->after,

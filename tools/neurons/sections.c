@@ -19,6 +19,12 @@ bool weir_section_kept(const weir_neurons_options *o, int section)
                                            : o->random > 0;
 }
 
+bool weir_section_shown(const weir_view *v, int section)
+{
+    return weir_section_kept(weir_neurons_options_of(v->s), section) &&
+           (section >= WEIR_SECTION_BAND || (v->lists >> section & 1));
+}
+
 int64_t weir_section_room(const weir_neurons_options *o)
 {
     int64_t room = o->k > o->per_band ? o->k : o->per_band;

@@ -16,6 +16,8 @@ enum {
 const char *weir_section_name(int section);
 /* Does the search keep it? */
 bool weir_section_kept(const weir_neurons_options *o, int section);
+/* Is it kept, and wanted by the view? */
+bool weir_section_shown(const weir_view *v, int section);
 /* Places that a section may have: what `out` below needs. At least 1. */
 int64_t weir_section_room(const weir_neurons_options *o);
 /* The places of a section; of lists at most v->k. */

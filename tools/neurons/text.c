@@ -364,7 +364,7 @@ static bool put_sections(weir_screen *s, const weir_shown *neuron, double scale)
         int which = section >= WEIR_SECTION_BAND && section < WEIR_SECTION_RANDOM
                         ? WEIR_SECTION_RANDOM - 1 - (section - WEIR_SECTION_BAND)
                         : section;
-        int64_t n = weir_section_kept(s->opt, which) ? weir_section_hits(s->v, neuron, which, s->hit) : 0;
+        int64_t n = weir_section_shown(s->v, which) ? weir_section_hits(s->v, neuron, which, s->hit) : 0;
         if (n == 0)
             continue;
         put_title(s, which);

@@ -79,7 +79,7 @@ int weir_view_tsv(const weir_view *v)
           v->out);
     for (int64_t i = 0; i < v->n && ok; i++)
         for (int section = 0; section < WEIR_SECTIONS && ok; section++) {
-            int64_t n = weir_section_kept(opt, section) ? weir_section_hits(v, &v->shown[i], section, o.hit) : 0;
+            int64_t n = weir_section_shown(v, section) ? weir_section_hits(v, &v->shown[i], section, o.hit) : 0;
             for (int64_t r = 0; r < n && ok; r++)
                 ok = put_place(&o, &v->shown[i], section, r + 1, &o.hit[r]);
         }

@@ -19,6 +19,7 @@ typedef struct weir_view {
     const weir_neurons *s; /* finished; about is filled in */
     const weir_shown *shown; /* [n] in the order of the output */
     int64_t n;
+    unsigned lists;        /* bit set of 1u << weir_neurons_list: those shown, of the ones that are kept */
     int64_t k;             /* places shown of each list; at most options.k */
     int64_t before, after; /* tokens shown around a place; at most the options' */
     bool whole;            /* the whole document, as far as it is kept */
