@@ -1,5 +1,6 @@
 /* weir: one program, a table of tools. `weir TOOL ...`; a link named after a tool runs that tool. */
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,13 @@ static void on_bus_error(int sig)
     _exit(WEIR_EXIT_FAILED);
 }
 
+/* Is standard output a pipe that nobody reads any more? */
+static bool reader_gone(void)
+{
+    struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&p, 1, 0) > 0 && (p.revents & POLLERR);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 0)
@@ -174,9 +182,11 @@ int main(int argc, char **argv)
     }
     weir_cli cli = {.argc = argc, .argv = argv};
     int code = run_weir(&cli, argc, argv);
-    bool bad = ferror(stdout) != 0;
+    bool bad = ferror(stdout) != 0, gone = reader_gone();
     bad = fclose(stdout) != 0 || bad;
-    if (bad && code == WEIR_EXIT_OK) /* otherwise an error has been said */
+    if (bad && gone && code == WEIR_EXIT_OK) /* `| head` has seen enough: nothing to be told */
+        code = WEIR_EXIT_FAILED;
+    else if (bad && code == WEIR_EXIT_OK) /* otherwise an error has been said */
         code = weir_cli_error(&cli, "cannot write to standard output");
     return code;
 }

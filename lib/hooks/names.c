@@ -233,7 +233,7 @@ static weir_status unknown(const search *s, const char *name, int64_t n_layers)
                                      : "\"%s\" names no layer: braces hold a list such as {0,1,2}, ranges go to --layers",
                          name);
     return weir_fail(s->err, WEIR_E_HOOK,
-                     "this model has no hook point \"%s\"%s; the nearest is \"%s\" (--list-hooks shows all)", name,
+                     "this model has no hook point \"%s\"%s; the nearest is \"%s\" (weir trace --list-hooks shows all)", name,
                      s->layer_on ? " in the chosen layers" : "", nearest);
 }
 

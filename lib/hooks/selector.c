@@ -134,7 +134,7 @@ static weir_status add_item(weir_selector *s, weir_str text, weir_err *err)
     weir_brackets b = {0};
     int64_t unit;
     if (name.n == 0)
-        return weir_fail(err, WEIR_E_ARG, "a selector is empty: name a hook point (--list-hooks shows all)");
+        return weir_fail(err, WEIR_E_ARG, "a selector is empty: name a hook point (weir trace --list-hooks shows all)");
     uint8_t *hit = weir_arena_alloc(&s->arena, (size_t)s->map.n, 1);
     if (!hit)
         return weir_nomem(err, "a selector");

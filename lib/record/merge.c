@@ -42,7 +42,8 @@ static weir_status find_kind(weir_merge *m, const weir_infile *f, weir_err *err)
     if (!format)
         st = weir_fail(err, WEIR_E_FORMAT, "this HDF5 file is not one of weir's (no root attribute `format`)");
     else if (!m->kind)
-        st = weir_fail(err, WEIR_E_UNSUPPORTED, "files of format \"%.40s\" cannot be joined", format);
+        st = weir_fail(err, WEIR_E_UNSUPPORTED, "files of format \"%.40s\" cannot be joined%s", format,
+                       strcmp(format, "weir-neurons") == 0 ? " here: weir neuron-top --merge joins them" : "");
     else if (!weir_h5_get_int(f->id, "format_version", &version) || version != m->kind->version)
         st = weir_fail(err, WEIR_E_UNSUPPORTED, "the file has format_version %" PRId64 "; this weir reads %" PRId64,
                        version, m->kind->version);

@@ -129,4 +129,4 @@ def test_a_reader_that_goes_away_does_not_crash_it():
     text = "a line of text\n" * 20000
     p = subprocess.run(["bash", "-c", f"set -o pipefail; '{BIN}/weir' tokenize | head -c 10 >/dev/null"],
                        input=text.encode(), env=environment(), stderr=subprocess.PIPE)
-    assert p.returncode == 1 and p.stderr == b"tokenize: cannot write to standard output\n"
+    assert p.returncode == 1 and p.stderr == b"", "`| head` has seen enough: nothing to be told"

@@ -255,7 +255,7 @@ static void test_unknown_names(void **state)
 {
     (void)state;
     refused("blocks.6.mlp.hook_pots", "this model has no hook point \"blocks.6.mlp.hook_pots\"; the nearest is "
-                                      "\"blocks.6.mlp.hook_post\" (--list-hooks shows all)");
+                                      "\"blocks.6.mlp.hook_post\" (weir trace --list-hooks shows all)");
     refused("blocks.*.hook_resid_pree", "the nearest is \"blocks.*.hook_resid_pre\"");
     refused("resid_pst", "the nearest is \"resid_post\"");
     refused("hook_embedd", "the nearest is \"hook_embed\"");
