@@ -143,39 +143,115 @@ static bool is_beyond(weir_neurons_list which, float x, float gate)
     return which == WEIR_NEURONS_TOP ? x > gate : which == WEIR_NEURONS_BOTTOM ? x < gate : fabsf(x) > gate;
 }
 
-/* Row r of the part has values beyond the gates: those of the bits of mask. */
-static void put_row(const work *w, const part *p, weir_neurons_list which, int64_t r, uint64_t mask, float *gate)
+static float stricter(weir_neurons_list which, float a, float b)
 {
-    weir_lists *l = &w->t->list[which];
+    return which == WEIR_NEURONS_BOTTOM ? fminf(a, b) : fmaxf(a, b);
+}
+
+/* The value of the n-th best of a column of m rows, by figure; the open end if it has fewer finite ones. Quickselect. */
+static float nth_best(const float *x, int64_t m, weir_neurons_list which, int64_t n)
+{
+    float figure[SOME];
+    int64_t size = 0, low = 0, high;
+    for (int64_t r = 0; r < m; r++) {
+        const float v = x[r * BLOCK];
+        figure[size] = which == WEIR_NEURONS_TOP ? v : which == WEIR_NEURONS_BOTTOM ? -v : fabsf(v);
+        size += isfinite(v) != 0;
+    }
+    if (size < n)
+        return which == WEIR_NEURONS_BOTTOM ? INFINITY : -INFINITY;
+    for (high = size - 1; low < high;) {
+        const float pivot = figure[(low + high) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            for (; figure[i] > pivot; i++)
+                ;
+            for (; figure[j] < pivot; j--)
+                ;
+            if (i <= j) {
+                const float swap = figure[i];
+                figure[i++] = figure[j];
+                figure[j--] = swap;
+            }
+        }
+        if (n - 1 <= j)
+            high = j;
+        else if (n - 1 >= i)
+            low = i;
+        else
+            break;
+    }
+    return which == WEIR_NEURONS_BOTTOM ? -figure[n - 1] : figure[n - 1];
+}
+
+/* One look at the rows of a part for one list. */
+typedef struct look {
+    const work *w;
+    const part *p;
+    weir_neurons_list which;
+    _Alignas(64) float gate[BLOCK]; /* what a value must be beyond */
+    float done[BLOCK];              /* values beyond this have been put before */
+} look;
+
+/* Row r of the part has values beyond the gates: those of the bits of mask. */
+static void put_row(look *o, int64_t r, uint64_t mask)
+{
+    const work *w = o->w;
+    const part *p = o->p;
+    weir_lists *l = &w->t->list[o->which];
     const weir_pass *pass = &w->s->pass;
     const int32_t c = pass->taken[p->r + r];
     for (; mask; mask &= mask - 1) {
         const int j = __builtin_ctzll(mask);
         const weir_entry e = {p->x[r * BLOCK + j], pass->at[c], pass->key[c], 1};
-        if (!is_beyond(which, e.value, gate[j])) /* a row just before has raised it */
+        if (!is_beyond(o->which, e.value, o->gate[j])) /* a row just before has raised it */
             continue;
-        w->s->kernel->put(l, which, p->first + j, &e);
-        gate[j] = gate_of(l, which, p->first + j, e.at);
+        if (is_beyond(o->which, e.value, o->done[j]))
+            continue;
+        w->s->kernel->put(l, o->which, p->first + j, &e);
+        const float gate = gate_of(l, o->which, p->first + j, e.at);
+        o->gate[j] = stricter(o->which, gate, o->gate[j]);
     }
 }
 
-static void list_part(const work *w, const part *p, weir_neurons_list which)
+static void look_at_rows(look *o)
 {
-    const weir_pass *pass = &w->s->pass;
-    const weir_place begin = pass->at[pass->taken[p->r]];
-    _Alignas(64) float gate[BLOCK];
     uint64_t mask[FEW];
-    for (int j = 0; j < BLOCK; j++) /* nothing is beyond the gate of a neuron that there is not */
-        gate[j] = j < p->nb                      ? gate_of(&w->t->list[which], which, p->first + j, begin)
-                  : which == WEIR_NEURONS_BOTTOM ? -INFINITY
-                                                 : INFINITY;
-    for (int64_t r = 0; r < p->m; r += FEW) {
-        const int64_t m = p->m - r < FEW ? p->m - r : FEW;
-        w->s->kernel->beyond[which](mask, p->x + r * BLOCK, m, gate);
+    for (int64_t r = 0; r < o->p->m; r += FEW) {
+        const int64_t m = o->p->m - r < FEW ? o->p->m - r : FEW;
+        o->w->s->kernel->beyond[o->which](mask, o->p->x + r * BLOCK, m, o->gate);
         for (int64_t i = 0; i < m; i++)
             if (mask[i])
-                put_row(w, p, which, r + i, mask[i], gate);
+                put_row(o, r + i, mask[i]);
     }
+}
+
+/* A list that is not full would take nearly every row for a while, only to lose them again. So it is first offered those
+ * that are better than as many others of the same part as it has room for, and then, should it still not be full (ties,
+ * or places that are the same), the rest. */
+static void list_part(const work *w, const part *p, weir_neurons_list which)
+{
+    const weir_lists *l = &w->t->list[which];
+    const weir_place begin = w->s->pass.at[w->s->pass.taken[p->r]];
+    const float end = which == WEIR_NEURONS_BOTTOM ? INFINITY : -INFINITY;
+    look o = {.w = w, .p = p, .which = which};
+    float first[BLOCK];
+    bool rest = false;
+    for (int j = 0; j < BLOCK; j++) { /* nothing is beyond the gate of a neuron that there is not */
+        o.gate[j] = j < p->nb ? gate_of(l, which, p->first + j, begin) : -end;
+        o.done[j] = -end;
+        first[j] = j < p->nb && l->size[p->first + j] < l->room && p->m > l->room ? nth_best(p->x + j, p->m, which, l->room) : end;
+        o.gate[j] = stricter(which, first[j], o.gate[j]);
+    }
+    look_at_rows(&o);
+    for (int j = 0; j < BLOCK; j++) {
+        const bool open = first[j] != end && l->size[p->first + j] < l->room;
+        o.gate[j] = open ? end : -end;
+        o.done[j] = open ? first[j] : -end;
+        rest = rest || open;
+    }
+    if (rest)
+        look_at_rows(&o);
 }
 
 /* --- samples of bands */

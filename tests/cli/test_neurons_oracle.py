@@ -253,16 +253,18 @@ def test_shards_merged_in_any_order_are_the_whole(brook, tmp_path):
     assert not filecmp.cmp(tmp_path / "whole.h5", tmp_path / "short.h5", shallow=False), "a missing shard must show"
 
 
-def test_any_cut_into_passes_gives_the_same_file(brook, tmp_path):
-    options = ["--layers", "0,1", "-k", 15, "--quantiles", 2, "--random", 5, "--file", brook / "text.txt"]
+def test_any_cut_into_passes_gives_the_same_file(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(SENTENCES[:20] + [SENTENCES[300]] * 5 + [" ".join(SENTENCES[400:415])]), encoding="utf-8")
+    options = ["--layers", "0,1", "-k", 15, "--quantiles", 2, "--random", 5, "--weights", "no", "--file", text]
     weir("neuron-top", *options, "-o", tmp_path / "a.h5").ok()
     for i, more in enumerate((["--threads", 1], ["--batch", 37], ["--kernel", "ref"], ["--batch", 1000, "--threads", 2])):
         weir("neuron-top", *options, *more, "-o", tmp_path / f"b{i}.h5").ok()
         assert filecmp.cmp(tmp_path / "a.h5", tmp_path / f"b{i}.h5", shallow=False), more
-    (tmp_path / "text.txt.gz").write_bytes(gzip.compress((brook / "text.txt").read_bytes()))
+    (tmp_path / "text.txt.gz").write_bytes(gzip.compress((text).read_bytes()))
     rows = lambda path: weir("neuron-top", *options[:-1], path, "--format", "tsv").ok().out
-    assert rows(brook / "text.txt") == rows(tmp_path / "text.txt.gz")
-    weir("neuron-top", "--layers", "0,1", "-k", 15, "--quantiles", 2, "--random", 5, "--seed", 1, "--file", brook / "text.txt", "-o",
+    assert rows(text) == rows(tmp_path / "text.txt.gz")
+    weir("neuron-top", "--layers", "0,1", "-k", 15, "--quantiles", 2, "--random", 5, "--seed", 1, "--weights", "no", "--file", text, "-o",
          tmp_path / "c.h5").ok()
     assert not filecmp.cmp(tmp_path / "a.h5", tmp_path / "c.h5", shallow=False), "another seed draws other places"
 
