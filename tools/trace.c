@@ -112,22 +112,6 @@ typedef struct trace {
 
 /* --- opening */
 
-/* "a,b,c" of a list; *out stays NULL for an empty one. */
-static bool join(char **out, const weir_opt_list *list)
-{
-    size_t n = 1;
-    for (int i = 0; i < list->n; i++)
-        n += strlen(list->v[i]) + 1;
-    if (list->n == 0)
-        return true;
-    *out = calloc(n, 1);
-    for (int i = 0; *out && i < list->n; i++) {
-        strcat(*out, i ? "," : "");
-        strcat(*out, list->v[i]);
-    }
-    return *out != NULL;
-}
-
 static int check_arguments(const trace *t)
 {
     const trace_args *a = t->a;
@@ -155,7 +139,7 @@ static int open_selector(trace *t)
 {
     weir_err err = {0};
     const trace_args *a = t->a;
-    if (!join(&t->layers, &a->layers) || !join(&t->hooks, &a->hooks) || !join(&t->sites, &a->sites))
+    if (!weir_opt_list_join(&t->layers, &a->layers) || !weir_opt_list_join(&t->hooks, &a->hooks) || !weir_opt_list_join(&t->sites, &a->sites))
         return weir_cli_error(t->cli, "out of memory");
     const char *layers = t->layers || t->hooks || t->sites ? t->layers : "all";
     /* A list shows every point of the layers, a dump takes their usual ones. */

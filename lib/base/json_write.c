@@ -165,6 +165,26 @@ void weir_jsonw_null(weir_jsonw *w)
     fputs("null", w->f);
 }
 
+static bool is_json(const char *text)
+{
+    weir_json j;
+    weir_json_init(&j, text, strlen(text), NULL, NULL);
+    weir_json_skip(&j);
+    weir_json_end(&j);
+    return weir_json_done(&j) == WEIR_OK;
+}
+
+void weir_jsonw_json(weir_jsonw *w, const char *text)
+{
+    if (!text || !is_json(text)) {
+        weir_jsonw_null(w);
+        return;
+    }
+    before_value(w);
+    for (; *text; text++)
+        fputc(*text == '\n' || *text == '\r' ? ' ' : *text, w->f);
+}
+
 void weir_jsonw_key_cstr(weir_jsonw *w, const char *key, const char *z)
 {
     weir_jsonw_key(w, key);

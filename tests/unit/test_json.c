@@ -382,6 +382,28 @@ static char *written(void (*write)(weir_jsonw *w))
     return text;
 }
 
+static void test_json_as_a_value(void **state)
+{
+    (void)state;
+    static const char *const text[][2] = {
+        {"{\"a\":\n[1]}", "[{\"a\": [1]},1]"}, {"{\"a\":", "[null,1]"}, {"", "[null,1]"}, {NULL, "[null,1]"}};
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+        char *got = NULL;
+        size_t size;
+        FILE *f = open_memstream(&got, &size);
+        weir_jsonw w;
+        assert_non_null(f);
+        weir_jsonw_init(&w, f);
+        weir_jsonw_array(&w);
+        weir_jsonw_json(&w, text[i][0]);
+        weir_jsonw_int(&w, 1);
+        weir_jsonw_end(&w);
+        assert_int_equal(fclose(f), 0);
+        assert_string_equal(got, text[i][1]);
+        free(got);
+    }
+}
+
 static void write_all(weir_jsonw *w)
 {
     weir_jsonw_object(w);
@@ -496,6 +518,7 @@ static void test_locale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_json_as_a_value),
         cmocka_unit_test(test_valid),
         cmocka_unit_test(test_invalid),
         cmocka_unit_test(test_depth),

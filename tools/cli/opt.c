@@ -362,3 +362,18 @@ void weir_opt_release(const weir_opt_use *use, void *args, weir_opt_operands *op
     free(operands->v);
     free(operands->given);
 }
+
+bool weir_opt_list_join(char **out, const weir_opt_list *list)
+{
+    size_t n = 1;
+    for (int i = 0; i < list->n; i++)
+        n += strlen(list->v[i]) + 1;
+    if (list->n == 0)
+        return true;
+    *out = calloc(n, 1);
+    for (int i = 0; *out && i < list->n; i++) {
+        strcat(*out, i ? "," : "");
+        strcat(*out, list->v[i]);
+    }
+    return *out != NULL;
+}

@@ -75,6 +75,9 @@ weir_opt_result weir_opt_parse(const weir_opt_use *use, const weir_opt_rule *rul
 bool weir_opt_given(const weir_opt_use *use, const bool *given, const char *name);
 void weir_opt_release(const weir_opt_use *use, void *args, weir_opt_operands *operands);
 
+/* "a,b,c" of a list, to be freed; *out is left alone (NULL) for an empty one. False: out of memory. */
+bool weir_opt_list_join(char **out, const weir_opt_list *list);
+
 /* Strict numbers: all of the text, no white space, no overflow. */
 bool weir_parse_int(const char *text, int64_t *out);
 bool weir_parse_real(const char *text, double *out);

@@ -1,6 +1,5 @@
 /* What a result is about: its text, and how that was cut and masked. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/say.h"
 #include "top.h"
@@ -11,11 +10,7 @@ static void put_source(const weir_top *r, FILE *f, const char *text_json, const 
     weir_jsonw_init(&w, f);
     weir_jsonw_object(&w);
     weir_jsonw_key(&w, "text");
-    weir_jsonw_null(&w);
-    if (text_json && *text_json) { /* the writer takes no JSON as it is: its null is overwritten */
-        fseek(f, -(long)strlen("null"), SEEK_CUR);
-        fputs(text_json, f);
-    }
+    weir_jsonw_json(&w, text_json);
     weir_jsonw_key_cstr(&w, "bos", bos);
     weir_jsonw_key_int(&w, "ctx", ctx);
     weir_jsonw_key_int(&w, "stride", stride);

@@ -26,23 +26,6 @@ static void put_numbers(weir_jsonw *w, const char *key, const double *x, int n)
     weir_jsonw_end(w);
 }
 
-/* JSON text of a file, as the value it is; null where it is not valid. A line break in it is white space. */
-static void put_json(weir_jsonw *w, const char *key, const char *text)
-{
-    weir_json j;
-    size_t n = text ? strlen(text) : 0;
-    weir_jsonw_key(w, key);
-    weir_json_init(&j, text ? text : "", n, NULL, NULL);
-    weir_json_skip(&j);
-    weir_json_end(&j);
-    if (weir_json_done(&j) != WEIR_OK) {
-        weir_jsonw_null(w);
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        fputc(text[i] == '\n' || text[i] == '\r' ? ' ' : text[i], w->f);
-}
-
 /* --- the head */
 
 static void put_options(ndjson *o)
@@ -116,8 +99,10 @@ static void put_head(ndjson *o)
     weir_jsonw_key_cstr(w, "fingerprint", a->fingerprint);
     weir_jsonw_key_cstr(w, "tokenizer", a->tokenizer);
     weir_jsonw_key_cstr(w, "input", o->v->input);
-    put_json(w, "source", a->source);
-    put_json(w, "interventions", a->interventions);
+    weir_jsonw_key(w, "source");
+    weir_jsonw_json(w, a->source);
+    weir_jsonw_key(w, "interventions");
+    weir_jsonw_json(w, a->interventions);
     weir_jsonw_key_int(w, "shard", a->shard);
     weir_jsonw_key_int(w, "shards", a->shards);
     weir_jsonw_key_bool(w, "complete", a->complete);

@@ -8,22 +8,6 @@
 #include "cli/say.h"
 #include "top.h"
 
-/* "a,b,c" of a list; *out stays NULL for an empty one. */
-static bool join(char **out, const weir_opt_list *list)
-{
-    size_t n = 1;
-    for (int i = 0; i < list->n; i++)
-        n += strlen(list->v[i]) + 1;
-    if (list->n == 0)
-        return true;
-    *out = calloc(n, 1);
-    for (int i = 0; *out && i < list->n; i++) {
-        strcat(*out, i ? "," : "");
-        strcat(*out, list->v[i]);
-    }
-    return *out != NULL;
-}
-
 static int read_dedup(weir_top *r)
 {
     static const char *const word[] = {"none", "window", "doc", "text"};
@@ -78,7 +62,7 @@ static int read_lists(weir_top *r)
 {
     const weir_top_args *a = r->a;
     weir_err err = {0};
-    if (!join(&r->layers, &a->layers) || !join(&r->sites, &a->sites))
+    if (!weir_opt_list_join(&r->layers, &a->layers) || !weir_opt_list_join(&r->sites, &a->sites))
         return weir_cli_error(r->cli, "out of memory");
     if (weir_asks_parse(&r->asks, &a->neurons, &err) != WEIR_OK)
         return weir_cli_bad_argument(r->cli, "--neurons", &err);

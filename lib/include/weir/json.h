@@ -98,6 +98,8 @@ WEIR_API void weir_jsonw_double(weir_jsonw *w, double v);
 WEIR_API void weir_jsonw_float(weir_jsonw *w, float v); /* shortest digits that give the same float back */
 WEIR_API void weir_jsonw_bool(weir_jsonw *w, bool v);
 WEIR_API void weir_jsonw_null(weir_jsonw *w);
+/* A value that is JSON text already; line breaks become spaces. NULL, and what is no JSON: null. */
+WEIR_API void weir_jsonw_json(weir_jsonw *w, const char *text);
 /* A key and its value in one call; z NULL: null. */
 WEIR_API void weir_jsonw_key_cstr(weir_jsonw *w, const char *key, const char *z);
 WEIR_API void weir_jsonw_key_int(weir_jsonw *w, const char *key, int64_t v);
