@@ -54,13 +54,13 @@ ifeq ($(shell pkg-config --exists libdeflate 2>/dev/null && echo 1),1)
 CFLAGS_ALL += -DWEIR_HAVE_LIBDEFLATE
 LIBS_DEFLATE := -ldeflate
 endif
-LIBS = $(HDF5_LIBS) -lz $(LIBS_DEFLATE) -lm -ldl -lpthread $(OMPFLAG)
+LIBS = $(HDF5_LIBS) -llapacke -llapack -lz $(LIBS_DEFLATE) -lm -ldl -lpthread $(OMPFLAG)
 
 # --- sources. ROOMS narrows the library while one part is being built.
-ROOMS  ?= base io tokenizer kernels model run hooks record search
+ROOMS  ?= base linalg io tokenizer kernels model run hooks lens record survey search
 LIBSRC := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$(r)/*.c)))
 HOOKSRC := $(if $(filter hooks,$(ROOMS)),$(sort $(wildcard hooks/*.c)))
-TOOLSRC := $(sort $(wildcard tools/*.c)) $(sort $(wildcard tools/cli/*.c)) $(sort $(wildcard tools/neurons/*.c))
+TOOLSRC := $(sort $(wildcard tools/*.c)) $(sort $(wildcard tools/*/*.c))
 TOOLS   := $(filter-out weir,$(basename $(notdir $(wildcard tools/*.c))))
 # Tools that are also links by bare name (a name that would hide a system program is not).
 BARE    := $(filter trace neuron-top logit-lens rome generate notebook-export,$(TOOLS))
@@ -105,6 +105,9 @@ $(BUILD)/lib/record/%.o: EXTRA = $(HDF5_CFLAGS)
 $(BUILD)/lib/record/deflate_%.o $(BUILD)/lib/record/round%.o: OPT = -O3 -g
 $(BUILD)/lib/record/%_avx2.o: EXTRA = -mavx2 -mfma -mf16c
 $(BUILD)/lib/record/%_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512
+$(BUILD)/lib/linalg/outer.o $(BUILD)/lib/lens/measure_%.o $(BUILD)/lib/lens/parts%.o $(BUILD)/lib/lens/compose%.o: OPT = -O3 -g
+$(BUILD)/lib/lens/%_avx2.o: EXTRA = -mavx2 -mfma -mf16c
+$(BUILD)/lib/lens/%_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512
 $(BUILD)/lib/search/moments_%.o $(BUILD)/lib/search/scan_%.o: OPT = -O3 -g
 $(BUILD)/lib/search/%_avx2.o: EXTRA = -mavx2 -mfma -mf16c
 $(BUILD)/lib/search/%_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512
@@ -122,12 +125,16 @@ $(BUILD)/prefix: FORCE
 .PHONY: FORCE
 FORCE:
 $(BUILD)/lib/model/brook.o: EXTRA = -DWEIR_DATADIR='"$(PREFIX)/share/weir"'
-# The page of neuron-top, as a C string.
-$(GEN)/neurons_page.h: $(wildcard tools/neurons/page*) tools/neurons/embed.sh
-	@mkdir -p $(@D)
-	@sh tools/neurons/embed.sh weir_neurons_page tools/neurons/page.html > $@
-$(BUILD)/tools/neurons/html.o: $(GEN)/neurons_page.h
-$(BUILD)/tools/neurons/html.o: EXTRA = -I$(GEN)
+# Pages of tools, tools/NAME/page.html with what it includes, as C strings weir_NAME_page in NAME_page.h.
+PAGES := $(patsubst tools/%/page.html,%,$(wildcard tools/*/page.html))
+define page_rule
+$$(GEN)/$(1)_page.h: $$(wildcard tools/$(1)/page* tools/page/*.css tools/page/*.js) tools/cli/embed.sh
+	@mkdir -p $$(@D)
+	@sh tools/cli/embed.sh weir_$(1)_page tools/$(1)/page.html > $$@
+$$(BUILD)/tools/$(1)/html.o: $$(GEN)/$(1)_page.h
+$$(BUILD)/tools/$(1)/html.o: EXTRA = -I$$(GEN)
+endef
+$(foreach p,$(PAGES),$(eval $(call page_rule,$(p))))
 # hooks/ and tools/ see the public headers only: reaching into the library does not build.
 $(BUILD)/hooks/%.o: INC = -Ilib/include
 $(BUILD)/tools/%.o: INC = -Ilib/include -Itools

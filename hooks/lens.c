@@ -1,5 +1,5 @@
 /* lens: what the model would predict if the residual stream ended here: the stream at each selected point, through the
- * final norm and the unembedding (weir_lens in weir/run.h). The last layer's lens is the model's own prediction.
+ * final norm and the unembedding (weir_lens in weir/lens.h). The last layer's lens is the model's own prediction.
  *
  *   lens                          hook_resid_post of every layer, the 5 likeliest tokens
  *   lens:resid_mid[-1],k=10       after attention, at the last position of each document

@@ -1,10 +1,11 @@
-/* weir diff: two dumps, hook by hook. */
+/* weir diff: two dumps, hook by hook; or two results of neuron-top, neuron by neuron (neurons/diff.h). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/common.h"
 #include "cli/say.h"
+#include "neurons/diff.h"
 
 enum { ROWS = 256, FLOATS = 1 << 20 }; /* read at a time, at most */
 
@@ -15,7 +16,8 @@ typedef struct diff_args {
 
 static const weir_opt own_opts[] = {
     {"tolerance", 'e', NULL, WEIR_OPT_REAL, "X", 0, 0, "0",
-     "largest relative error that passes: the largest |a - b| of a hook over its largest |a|. 0 asks for the same bits",
+     "largest relative error that passes, of dumps: the largest |a - b| of a hook over its largest |a|. 0 asks for the "
+     "same bits",
      offsetof(diff_args, tolerance)},
 };
 static const weir_opt_group own_group = {"Comparison", own_opts, sizeof own_opts / sizeof *own_opts};
@@ -215,15 +217,34 @@ static int compare(diff *d)
     return d->same ? WEIR_EXIT_OK : WEIR_EXIT_FALSE;
 }
 
+/* Both are results (true), or neither is. */
+static int look_for_results(diff *d, bool *results)
+{
+    weir_err err = {0};
+    bool is[2] = {weir_neurons_is_file(d->path[0]), weir_neurons_is_file(d->path[1])};
+    *results = is[0] && is[1];
+    if (*results && weir_cli_given(d->cli, "tolerance"))
+        return weir_cli_usage(d->cli, "--tolerance is about dumps: results of neuron-top are the same or they are not");
+    if (is[0] == is[1])
+        return WEIR_EXIT_OK;
+    if (weir_dump_open(&d->r[0], d->path[is[0]], &err) != WEIR_OK)
+        return weir_cli_fail(d->cli, &err);
+    return weir_cli_error(d->cli, "%s is a result of neuron-top, and %s is a dump: two of a kind are compared",
+                          d->path[is[1]], d->path[is[0]]);
+}
+
 static int run(weir_cli *cli, void *args)
 {
     diff d = {.cli = cli, .a = args};
+    bool results;
     cli->quiet = d.a->out.quiet;
     if (cli->n_operands != 2)
-        return weir_cli_usage(cli, "two dumps are compared, %d given", cli->n_operands);
+        return weir_cli_usage(cli, "two files are compared, %d given", cli->n_operands);
     d.path[0] = cli->operand[0];
     d.path[1] = cli->operand[1];
-    int code = compare(&d);
+    int code = look_for_results(&d, &results);
+    if (code == WEIR_EXIT_OK)
+        code = results ? weir_results_diff(cli, d.path, d.a->out.json) : compare(&d);
     free(d.hook);
     weir_dump_close(d.r[0]);
     weir_dump_close(d.r[1]);
@@ -232,14 +253,21 @@ static int run(weir_cli *cli, void *args)
 
 const weir_tool weir_tool_diff = {
     .name = "diff",
-    .summary = "compare two dumps, hook by hook",
+    .summary = "compare two dumps, hook by hook, or two results of neuron-top",
     .operands = "A.h5 B.h5",
     .about = "Compares the token ids of two dumps, then each hook that both hold: its largest absolute error, that "
              "error over the largest magnitude in A, and how many values differ. Exit status 0: the same within the "
-             "tolerance; 3: not, or other tokens, rows, widths or hooks; 1: a file cannot be read. NaN equals NaN.",
+             "tolerance; 3: not, or other tokens, rows, widths or hooks; 1: a file cannot be read. NaN equals NaN.\n"
+             "Of two results of neuron-top: what they say of themselves differently (model, text, options, counts), "
+             "then for each hook point how many neurons differ in their lists, counts, moments, histogram, samples, "
+             "tokens from the weights and what is kept of named neurons, which ones, and the largest difference of a "
+             "value. Exit status 0: they are equal; 3: not. tools/neurons/README.md has the keys of --json.",
     .example = "weir trace --layer 6 --dump a.h5 'The river bends.'\n"
                "weir trace --layer 6 --dump b.h5 --threads 1 'The river bends.'\n"
-               "weir diff a.h5 b.h5",
+               "weir diff a.h5 b.h5\n"
+               "weir neuron-top --layer 6 -k 5 -o c.h5 'The river bends.'\n"
+               "weir neuron-top --layer 6 -k 5 --threads 1 -o d.h5 'The river bends.'\n"
+               "weir diff c.h5 d.h5",
     .options = options,
     .rules = NULL,
     .args_size = sizeof(diff_args),

@@ -21,7 +21,8 @@ static const weir_opt what_opts[] = {
      "up, mlp_out, "
      "resid_pre, resid_mid, resid_post, z, or any hook point by name, with * ? {a,b}",
      AT(sites)},
-    {"k", 'k', NULL, WEIR_OPT_INT, "N", 1, WEIR_NEURONS_MAX_K, "20", "places of a list", AT(k)},
+    {"k", 'k', NULL, WEIR_OPT_INT, "N", 1, WEIR_NEURONS_MAX_K, "20",
+     "places of a list. Of a result: those shown; agrees and kinds are of all that it keeps", AT(k)},
     {"sign", 0, NULL, WEIR_OPT_CHOICE, "both|+|-|abs", 0, 0, "both",
      "the highest values, the lowest, both, or the largest magnitudes", AT(sign)},
     {"rank-by", 0, NULL, WEIR_OPT_CHOICE, "max|mean", 0, 0, "max",
@@ -45,7 +46,7 @@ static const weir_opt what_opts[] = {
     {"max-norm-ratio", 0, NULL, WEIR_OPT_REAL, "R", 0, 0, "0",
      "leave out tokens at which the stream that enters the layer has a norm above R times the median of their window "
      "(sinks); "
-     "0: none. Raises --batch to the context",
+     "0: none. Raises --batch to the context. From a dump: the median of the rows that were recorded",
      AT(max_norm_ratio)},
     {"search", 0, NULL, WEIR_OPT_STR, "TEXT", 0, 0, NULL,
      "the other way round: which neurons fire most on TEXT; with a result file as operand, how unusual that is there",
@@ -68,7 +69,7 @@ static const weir_opt show_opts[] = {
      "order of the neurons; clusters: how many things they stand for", AT(sort)},
     {"limit", 0, NULL, WEIR_OPT_INT, "N", 0, 0, "0", "neurons that are shown; 0: all", AT(limit)},
     {"min-density", 0, NULL, WEIR_OPT_REAL, "SHARE", 0, 0, "0",
-     "show only neurons that are above 0 at this share of tokens or more", AT(min_density)},
+     "show only neurons that are above 0 at this share of tokens (0 to 1) or more", AT(min_density)},
     {"max-density", 0, NULL, WEIR_OPT_REAL, "SHARE", 0, 0, "1", "... or less", AT(max_density)},
     {"format", 0, NULL, WEIR_OPT_CHOICE, WEIR_FORMAT_WORDS, 0, 0, "auto",
      "auto: by the end of the file's name, else text. h5 holds everything and can be shown again, merged, and gone on "
@@ -157,7 +158,8 @@ static int search(weir_top *r)
     int code = weir_top_from_text(r);
     if (code == WEIR_EXIT_OK)
         code = check_same_model(r);
-    if (code == WEIR_EXIT_OK && weir_neurons_finish(r->s, &err) != WEIR_OK)
+    if (code == WEIR_EXIT_OK && (weir_neurons_finish(r->s, &err) != WEIR_OK ||
+                                 weir_neurons_set_about(r->s, &r->about, &err) != WEIR_OK))
         code = weir_cli_fail(r->cli, &err);
     return code == WEIR_EXIT_OK ? weir_top_put_search(r) : code;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,12 +36,39 @@ static bool exists(const char *path)
     return lstat(path, &st) == 0;
 }
 
+/* A device or a pipe would be renamed over. */
+static bool is_special(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode);
+}
+
+/* Two runs that write one file would write one .part: the first one locks it. It is emptied behind the lock, and only if
+ * the name is still its own: the first run may just have renamed it. */
+static weir_status take_part(int fd, const char *part, weir_err *err)
+{
+    struct stat its, named;
+    const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (!locked && errno != EWOULDBLOCK && errno != EINTR) /* a file system without locks */
+        return ftruncate(fd, 0) == 0 ? WEIR_OK : fail_system(err, "cannot write it", part, errno);
+    if (locked && fstat(fd, &its) == 0 && lstat(part, &named) == 0 && its.st_dev == named.st_dev &&
+        its.st_ino == named.st_ino)
+        return ftruncate(fd, 0) == 0 ? WEIR_OK : fail_system(err, "cannot write it", part, errno);
+    weir_fail(err, WEIR_E_IO, "another run is writing it");
+    return weir_err_where(err, part, NULL, -1);
+}
+
 static weir_status open_part(weir_outfile *f, weir_err *err)
 {
     /* O_NOFOLLOW: a .part that is a link would let the write land somewhere else. */
-    int fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    int fd = open(f->part, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
         return fail_system(err, "cannot create it", f->part, errno);
+    weir_status s = take_part(fd, f->part, err);
+    if (s != WEIR_OK) {
+        close(fd);
+        return s;
+    }
     f->stream = fdopen(fd, "wb");
     if (f->stream)
         return WEIR_OK;
@@ -57,6 +85,10 @@ weir_status weir_outfile_open(weir_outfile **out, const char *path, bool replace
         return weir_fail(err, WEIR_E_ARG, "the output file has an empty name");
     if (weir_path_is_dir(path))
         return fail_system(err, "cannot write it", path, EISDIR);
+    if (is_special(path)) {
+        weir_fail(err, WEIR_E_ARG, "it is a pipe or a device, no file: name a file");
+        return weir_err_where(err, path, NULL, -1);
+    }
     if (!replace && exists(path))
         return refuse_existing(path, err);
     weir_outfile *f = weir_calloc(1, sizeof *f);
@@ -78,17 +110,17 @@ FILE *weir_outfile_stream(weir_outfile *f)
     return f->stream;
 }
 
-/* Closes the stream; an error of any write shows here at the latest. */
-static weir_status close_stream(weir_outfile *f, weir_err *err)
+/* An error of any write shows here at the latest. The file stays open: its lock is held until it has its name. A second
+ * descriptor is closed, because some file systems report an error only then. */
+static weir_status end_stream(weir_outfile *f, weir_err *err)
 {
     errno = 0;
     bool bad = fflush(f->stream) != 0 || ferror(f->stream);
-    int number = errno;
-    if (fclose(f->stream) != 0 && !bad) {
+    int number = errno, copy = bad ? -1 : dup(fileno(f->stream));
+    if (copy >= 0 && close(copy) != 0) {
         bad = true;
         number = errno;
     }
-    f->stream = NULL;
     return bad ? fail_system(err, "cannot write it", f->part, number ? number : EIO) : WEIR_OK;
 }
 
@@ -108,11 +140,12 @@ static weir_status publish(weir_outfile *f, weir_err *err)
 
 weir_status weir_outfile_commit(weir_outfile *f, weir_err *err)
 {
-    weir_status s = close_stream(f, err);
+    weir_status s = end_stream(f, err);
     if (s == WEIR_OK)
         s = publish(f, err);
     if (s != WEIR_OK)
         unlink(f->part);
+    fclose(f->stream);
     weir_free(f->part);
     weir_free(f->path);
     weir_free(f);
@@ -124,8 +157,8 @@ void weir_outfile_abort(weir_outfile *f)
     if (!f)
         return;
     if (f->stream) {
-        fclose(f->stream);
         unlink(f->part);
+        fclose(f->stream);
     }
     weir_free(f->part);
     weir_free(f->path);

@@ -79,6 +79,7 @@ typedef struct weir_norm {
     const float *w, *b;
     int64_t rows, c;
     const float *x; /* [T,C] */
+    float *mean;    /* [T] or NULL; 0 for RMS. Only weir_norm_run gives it */
     float *scale;   /* [T] or NULL */
     float *norm;    /* [T,C] or NULL */
     float *out;     /* [T,C] or NULL */
@@ -151,7 +152,18 @@ void weir_attn_mix(const weir_kern *k, int threads, const weir_attn *a); /* z fr
 void weir_attn_fused(const weir_kern *k, int threads,
                      const weir_attn *a); /* the three, storing no [T,H,S]; same bits */
 
-/* --- logits: out[i] = x[i, target[i]] - log(sum exp x[i]) ; target < 0: NaN. x [rows, ld], v columns. */
+/* --- logits: the softmax of a row is exp(x - max) / sum */
+typedef struct weir_row_sum {
+    float max, sum; /* max: 0 where nothing in the row is above -inf */
+    double log_sum; /* ln sum; NaN where a column is NaN or +inf, or all are -inf */
+} weir_row_sum;
+/* out [rows] of x [rows, ld], v columns. */
+void weir_op_row_sums(const weir_kern *k, int threads, weir_row_sum *out, const float *x, int64_t ld, int64_t rows,
+                      int64_t v);
+/* The log-probability of a column whose logit is x. */
+float weir_row_logprob(const weir_row_sum *s, float x);
+
+/* out[i] = x[i, target[i]] - log(sum exp x[i]) ; target < 0: NaN. x [rows, ld], v columns. */
 void weir_op_logprob(const weir_kern *k, int threads, float *out, const float *x, int64_t ld, int64_t rows, int64_t v,
                      const int32_t *target);
 /* The same for several targets of each row: target and out [rows, targets]. */

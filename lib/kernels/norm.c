@@ -32,6 +32,8 @@ static void norm_row(void *ctx, int64_t r, int thread)
     const weir_norm *n = s->n;
     const float *x = n->x + r * n->c;
     const weir_norm_stat stat = s->kern->norm_stat(x, n->c, n->rms, n->eps);
+    if (n->mean)
+        n->mean[r] = isnan(stat.mean) ? NAN : stat.mean;
     if (n->scale)
         n->scale[r] = isnan(stat.scale) ? NAN : stat.scale;
     if (n->norm || n->out)

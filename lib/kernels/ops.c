@@ -106,8 +106,23 @@ double weir_natural_log(double x)
     return e * 0x1.62e42fefa39efp-1 + 2 * t * p;
 }
 
+static weir_row_sum row_sum(const weir_kern *kern, const float *x, int64_t v)
+{
+    weir_row_sum s;
+    kern->exp_sum(x, v, &s.max, &s.sum);
+    s.log_sum = s.sum > 0 && s.sum <= 3.0e38f ? weir_natural_log((double)s.sum) : NAN;
+    return s;
+}
+
+float weir_row_logprob(const weir_row_sum *s, float x)
+{
+    const float y = (float)((double)(x - s->max) - s->log_sum);
+    return isnan(y) ? NAN : y;
+}
+
 typedef struct logprob_ctx {
     const weir_kern *kern;
+    weir_row_sum *sum;
     float *out;
     const float *x;
     int64_t ld, v;
@@ -115,24 +130,33 @@ typedef struct logprob_ctx {
     int64_t k;
 } logprob_ctx;
 
+static void sum_row(void *ctx, int64_t r, int thread)
+{
+    (void)thread;
+    const logprob_ctx *c = ctx;
+    c->sum[r] = row_sum(c->kern, c->x + r * c->ld, c->v);
+}
+
+void weir_op_row_sums(const weir_kern *k, int threads, weir_row_sum *out, const float *x, int64_t ld, int64_t rows,
+                      int64_t v)
+{
+    weir_parallel_for(threads, rows, 1, sum_row, &(logprob_ctx){.kern = k, .sum = out, .x = x, .ld = ld, .v = v});
+}
+
 static void logprob_row(void *ctx, int64_t r, int thread)
 {
     (void)thread;
     const logprob_ctx *c = ctx;
     const float *x = c->x + r * c->ld;
     const int32_t *target = c->target + r * c->k;
-    float max, sum;
     bool any = false;
     for (int64_t i = 0; i < c->k; i++)
         any |= target[i] >= 0 && target[i] < c->v;
+    weir_row_sum s = {0};
     if (any)
-        c->kern->exp_sum(x, c->v, &max, &sum);
-    const double log_sum = any && sum > 0 && sum <= 3.0e38f ? weir_natural_log((double)sum) : NAN;
-    for (int64_t i = 0; i < c->k; i++) {
-        const bool inside = target[i] >= 0 && target[i] < c->v;
-        const float y = inside ? (float)((double)(x[target[i]] - max) - log_sum) : NAN;
-        c->out[r * c->k + i] = isnan(y) ? NAN : y;
-    }
+        s = row_sum(c->kern, x, c->v);
+    for (int64_t i = 0; i < c->k; i++)
+        c->out[r * c->k + i] = target[i] >= 0 && target[i] < c->v ? weir_row_logprob(&s, x[target[i]]) : NAN;
 }
 
 void weir_op_logprobs(const weir_kern *k, int threads, float *out, const float *x, int64_t ld, int64_t rows, int64_t v,

@@ -93,6 +93,10 @@ static inline vm v_isnan(vf x)
 {
     return (vm){_mm256_cmp_ps(x.a, x.a, _CMP_UNORD_Q), _mm256_cmp_ps(x.b, x.b, _CMP_UNORD_Q)};
 }
+static inline uint32_t vm_bits(vm m)
+{
+    return (uint32_t)_mm256_movemask_ps(m.a) | (uint32_t)_mm256_movemask_ps(m.b) << 8;
+}
 static inline vf v_select(vm m, vf yes, vf no)
 {
     return (vf){_mm256_blendv_ps(no.a, yes.a, m.a), _mm256_blendv_ps(no.b, yes.b, m.b)};

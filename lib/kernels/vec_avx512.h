@@ -77,6 +77,10 @@ static inline vm v_isnan(vf x)
 {
     return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
 }
+static inline uint32_t vm_bits(vm m)
+{
+    return m;
+}
 static inline vf v_select(vm m, vf yes, vf no)
 {
     return _mm512_mask_blend_ps(m, no, yes);

@@ -4,6 +4,7 @@
 #define WEIR_VEC_REF_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -106,6 +107,14 @@ V_FN vm v_range(int lo, int hi)
     vm r;
     for (int i = 0; i < 16; i++)
         r.b[i] = i >= lo && i < hi;
+    return r;
+}
+/* Bit i of the result: lane i. */
+V_FN uint32_t vm_bits(vm m)
+{
+    uint32_t r = 0;
+    for (int i = 0; i < 16; i++)
+        r |= (uint32_t)m.b[i] << i;
     return r;
 }
 V_FN vf v_select(vm m, vf yes, vf no)

@@ -81,6 +81,12 @@ void weir_weights_release_head(weir_model *m, weir_head *h);
 int64_t weir_weights_layer_bytes(const weir_model *m, int64_t l);
 int64_t weir_weights_head_bytes(const weir_model *m, int64_t rows);
 
+/* Where output i of q, k or v lies (heads in Hugging Face's order): the stored row (column where k-major), and the role
+ * of the tensor. */
+typedef enum weir_qkv_which { WEIR_QKV_Q, WEIR_QKV_K, WEIR_QKV_V } weir_qkv_which;
+int64_t weir_qkv_row(const weir_model *m, weir_qkv_which w, int64_t i);
+weir_role weir_qkv_role(const weir_model *m, weir_qkv_which w, bool bias);
+
 /* n elements of a stored vector as fp32, wherever it lies. */
 void weir_vector_read(const weir_tensor *t, float *dst, int64_t n);
 

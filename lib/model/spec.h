@@ -59,6 +59,13 @@ int64_t weir_model_head_parts(const weir_model *m);
 WEIR_CHECKED weir_status weir_model_head(const weir_model *m, int64_t part, int64_t room, weir_head *out,
                                          weir_err *err);
 void weir_model_head_done(const weir_model *m, int64_t part);
+/* The same part turned round, for gradients: y[c] = sum over v of x[v] W(first + v, c), v in [0, n), c in [0, C). Made
+ * at each call (a block type is widened to fp32 first) and the caller's: weir_panels_free. */
+typedef struct weir_turned {
+    weir_panels *w;
+    int64_t first, n;
+} weir_turned;
+WEIR_CHECKED weir_status weir_model_head_turned(const weir_model *m, int64_t part, weir_turned *out, weir_err *err);
 
 /* The layer's norms alone, which stay: nothing is packed, nothing leased. */
 WEIR_CHECKED weir_status weir_model_norms(const weir_model *m, int64_t layer, const weir_layer **out, weir_err *err);
@@ -71,6 +78,8 @@ int64_t weir_model_largest_bytes(const weir_model *m, int64_t layers, bool head)
 /* Row of the token table [C], widened to fp32, before embed_scale; id in [0, rows). */
 void weir_model_embed_row(const weir_model *m, int32_t id, float *dst);
 int64_t weir_model_embed_rows(const weir_model *m);
+/* Row of the unembedding [C], widened to fp32; id in [0, V). */
+void weir_model_head_row(const weir_model *m, int32_t id, float *dst);
 /* Row of the learned position table [C]; pos in [0, ctx). */
 void weir_model_pos_row(const weir_model *m, int64_t pos, float *dst);
 /* Weights of units of a layer's MLP, widened to fp32, dst [n, C]: their rows of pre (gated: the gate) or up, or their
@@ -78,6 +87,10 @@ void weir_model_pos_row(const weir_model *m, int64_t pos, float *dst);
 typedef enum weir_mlp_matrix { WEIR_MLP_PRE, WEIR_MLP_UP, WEIR_MLP_DOWN } weir_mlp_matrix;
 void weir_model_mlp_units(const weir_model *m, int64_t layer, weir_mlp_matrix which, const int64_t *unit, int64_t n,
                           float *dst);
+/* Likewise units [first, first + n) of z [H*D] (head h has D of them, from h*D on): their rows of W_O, dst [n, C]. */
+void weir_model_attn_units(const weir_model *m, int64_t layer, int64_t first, int64_t n, float *dst);
+/* The bias [C] of the matrix that ends the layer's attention, or its MLP, widened; false: it has none. */
+bool weir_model_out_bias(const weir_model *m, int64_t layer, bool mlp, float *dst);
 /* Lets go of the pages of both tables that were read. */
 void weir_model_tables_drop(const weir_model *m);
 

@@ -47,29 +47,42 @@ typedef struct part {
     int64_t *row; /* stored row of output i, relative to first; NULL: i */
 } part;
 
-typedef enum which { Q, K, V } which;
-
-/* Where the rows of q, k or v lie, as the layout has it, in the order of Hugging Face's heads. */
-static weir_status qkv_part(const weir_model *m, which w, part *p, weir_err *err)
+int64_t weir_qkv_row(const weir_model *m, weir_qkv_which w, int64_t i)
 {
     const weir_spec *s = &m->spec;
     const weir_layout *l = m->layout;
-    const int64_t d = s->D, n = (w == Q ? s->H : s->K) * d;
-    const bool permuted = l->permuted_qk && w != V, per_head = l->qkv == WEIR_QKV_PER_HEAD;
-    *p = (part){.n = n};
+    const int64_t d = s->D, head = i / d;
+    int64_t at = i % d, first = 0;
+    if (l->permuted_qk && w != WEIR_QKV_V)
+        at = at % (d / 2) * 2 + at / (d / 2);
+    if (l->qkv == WEIR_QKV_PER_HEAD)
+        return (3 * head + (int64_t)w) * d + at;
     if (l->qkv == WEIR_QKV_BLOCKS)
-        p->first = w == Q ? 0 : w == K ? s->H * d : (s->H + s->K) * d;
-    if (!permuted && !per_head)
+        first = w == WEIR_QKV_Q ? 0 : w == WEIR_QKV_K ? s->H * d : (s->H + s->K) * d;
+    return first + head * d + at;
+}
+
+weir_role weir_qkv_role(const weir_model *m, weir_qkv_which w, bool bias)
+{
+    static const weir_role separate[3][2] = {
+        {WEIR_ROLE_Q_W, WEIR_ROLE_Q_B}, {WEIR_ROLE_K_W, WEIR_ROLE_K_B}, {WEIR_ROLE_V_W, WEIR_ROLE_V_B}};
+    static const weir_role fused[2] = {WEIR_ROLE_QKV_W, WEIR_ROLE_QKV_B};
+    return m->layout->qkv == WEIR_QKV_SEPARATE ? separate[w][bias] : fused[bias];
+}
+
+static weir_status qkv_part(const weir_model *m, weir_qkv_which w, part *p, weir_err *err)
+{
+    const weir_layout *l = m->layout;
+    const int64_t n = (w == WEIR_QKV_Q ? m->spec.H : m->spec.K) * m->spec.D;
+    const bool permuted = l->permuted_qk && w != WEIR_QKV_V;
+    *p = (part){.n = n, .first = weir_qkv_row(m, w, 0)};
+    if (!permuted && l->qkv != WEIR_QKV_PER_HEAD)
         return WEIR_OK;
     p->row = weir_calloc((size_t)n, sizeof *p->row);
     if (!p->row)
         return weir_nomem(err, "a map of rows");
-    for (int64_t i = 0; i < n; i++) {
-        int64_t head = i / d, at = i % d;
-        if (permuted)
-            at = at % (d / 2) * 2 + at / (d / 2);
-        p->row[i] = per_head ? (3 * head + (int64_t)w) * d + at : head * d + at;
-    }
+    for (int64_t i = 0; i < n; i++)
+        p->row[i] = weir_qkv_row(m, w, i) - p->first;
     return WEIR_OK;
 }
 
@@ -124,16 +137,12 @@ static weir_status read_linear(weir_model *m, int64_t layer, weir_role w, weir_r
     return pack(m, t, in, true, p, &out->w, err);
 }
 
-static weir_status read_qkv(weir_model *m, int64_t layer, which w, weir_linear *out, weir_err *err)
+static weir_status read_qkv(weir_model *m, int64_t layer, weir_qkv_which w, weir_linear *out, weir_err *err)
 {
-    static const weir_role SEPARATE[3][2] = {
-        {WEIR_ROLE_Q_W, WEIR_ROLE_Q_B}, {WEIR_ROLE_K_W, WEIR_ROLE_K_B}, {WEIR_ROLE_V_W, WEIR_ROLE_V_B}};
-    static const weir_role FUSED[2] = {WEIR_ROLE_QKV_W, WEIR_ROLE_QKV_B};
-    const weir_role *r = m->layout->qkv == WEIR_QKV_SEPARATE ? SEPARATE[w] : FUSED;
     part p;
     weir_status s = qkv_part(m, w, &p, err);
     if (s == WEIR_OK)
-        s = read_linear(m, layer, r[0], r[1], m->spec.C, &p, out, err);
+        s = read_linear(m, layer, weir_qkv_role(m, w, false), weir_qkv_role(m, w, true), m->spec.C, &p, out, err);
     weir_free(p.row);
     return s;
 }
@@ -155,9 +164,9 @@ weir_status weir_weights_pack_layer(weir_model *m, int64_t l, weir_layer *y, wei
 {
     const weir_spec *s = &m->spec;
     const part whole_c = {.n = s->C}, whole_f = {.n = s->F};
-    WEIR_TRY(read_qkv(m, l, Q, &y->q, err));
-    WEIR_TRY(read_qkv(m, l, K, &y->k, err));
-    WEIR_TRY(read_qkv(m, l, V, &y->v, err));
+    WEIR_TRY(read_qkv(m, l, WEIR_QKV_Q, &y->q, err));
+    WEIR_TRY(read_qkv(m, l, WEIR_QKV_K, &y->k, err));
+    WEIR_TRY(read_qkv(m, l, WEIR_QKV_V, &y->v, err));
     WEIR_TRY(read_linear(m, l, WEIR_ROLE_O_W, WEIR_ROLE_O_B, s->H * s->D, &whole_c, &y->o, err));
     WEIR_TRY(read_linear(m, l, WEIR_ROLE_PRE_W, WEIR_ROLE_PRE_B, s->C, &whole_f, &y->pre, err));
     WEIR_TRY(read_linear(m, l, WEIR_ROLE_UP_W, WEIR_ROLE_UP_B, s->C, &whole_f, &y->up, err));
@@ -257,6 +266,11 @@ static void read_row(const weir_tensor *t, int64_t row, int64_t c, float *dst)
 void weir_model_embed_row(const weir_model *m, int32_t id, float *dst)
 {
     read_row(weir_slot(m, -1, WEIR_ROLE_EMBED), id, m->spec.C, dst);
+}
+
+void weir_model_head_row(const weir_model *m, int32_t id, float *dst)
+{
+    read_row(head_tensor(m), id, m->spec.C, dst);
 }
 
 int64_t weir_model_embed_rows(const weir_model *m)

@@ -1,4 +1,4 @@
-/* record/arrays.c: see arrays.h: writing. */
+/* record/arrays.c: see arrays.h: writing: the file, its groups and attributes. */
 #include "arrays.h"
 
 #include <string.h>
@@ -7,15 +7,7 @@
 #include "arrays_impl.h"
 #include "base/mem.h"
 #include "base/parallel.h"
-#include "compress.h"
-#include "part.h"
-
-enum {
-    SMALL = 1 << 16,      /* bytes of an array that is not worth chunks */
-    CHUNK = 1 << 18,      /* bytes of a chunk, unless a row has more */
-    CHUNK_MOST = 1 << 30, /* a row that has more is not packed: HDF5's chunks are shorter than 4 GiB */
-    AT_ONCE = 4           /* chunks that each thread packs before they are written */
-};
+#include "seal.h"
 
 static const struct {
     size_t bytes;
@@ -57,20 +49,6 @@ H5T_class_t weir_array_h5_class(weir_array_type t)
 {
     return type_facts[t].class;
 }
-
-struct weir_arrays_out {
-    weir_partfile out;
-    hid_t file;
-    int threads;
-    /* packing, made by the first large array */
-    weir_packer **packer; /* [threads] */
-    uint8_t **plain;      /* [threads] one shuffled chunk */
-    size_t plain_bytes;
-    uint8_t *packed;      /* [slots, bound] */
-    size_t *packed_bytes; /* [slots] */
-    int slots;
-    size_t bound;
-};
 
 /* --- the file */
 
@@ -133,6 +111,8 @@ static weir_status complete(weir_arrays_out *w, weir_err *err)
     if (H5Fclose(file) < 0 && !st)
         st = weir_h5_fail(err, "cannot close %s", w->out.part);
     if (!st)
+        st = weir_seal_put(w->out.part, w->out.format, err);
+    if (!st)
         st = weir_partfile_publish(&w->out, err);
     if (!st)
         w->out.taken = false;
@@ -164,8 +144,6 @@ void weir_arrays_abort(weir_arrays_out *w)
     weir_partfile_free(&w->out);
     for (int i = 0; i < w->threads && w->packer; i++)
         weir_packer_free(w->packer[i]);
-    for (int i = 0; i < w->threads && w->plain; i++)
-        weir_free(w->plain[i]);
     weir_free(w->packer);
     weir_free(w->plain);
     weir_free(w->packed);
@@ -186,8 +164,7 @@ static hid_t group_for(hid_t loc, const char *name, size_t n)
     return weir_h5_create_group(loc, part, true);
 }
 
-/* The group that name's last part lies in: open, to be closed; *last: that part. -1: it cannot be had. */
-static hid_t parent_of(hid_t file, const char *name, const char **last)
+hid_t weir_arrays_parent(hid_t file, const char *name, const char **last)
 {
     hid_t at = H5Gopen2(file, "/", H5P_DEFAULT);
     const char *slash;
@@ -201,7 +178,7 @@ static hid_t parent_of(hid_t file, const char *name, const char **last)
     return at;
 }
 
-static weir_status check_name(const char *name, weir_err *err)
+weir_status weir_arrays_check_name(const char *name, weir_err *err)
 {
     const size_t n = strlen(name);
     if (n >= WEIR_ARRAY_NAMES)
@@ -217,7 +194,7 @@ static hid_t object_for(hid_t file, const char *at)
     const char *last;
     if (!*at)
         return H5Oopen(file, "/", H5P_DEFAULT);
-    hid_t parent = parent_of(file, at, &last), o = -1;
+    hid_t parent = weir_arrays_parent(file, at, &last), o = -1;
     if (parent >= 0 && H5Lexists(parent, last, H5P_DEFAULT) > 0)
         o = H5Oopen(parent, last, H5P_DEFAULT);
     else if (parent >= 0)
@@ -253,7 +230,7 @@ static weir_status put_numbers(hid_t o, const attribute *a, weir_err *err)
 static weir_status put_attribute(weir_arrays_out *w, const char *at, const attribute *a, weir_err *err)
 {
     weir_h5_quiet q;
-    WEIR_TRY(check_name(at, err));
+    WEIR_TRY(weir_arrays_check_name(at, err));
     weir_h5_quiet_begin(&q);
     hid_t o = object_for(w->file, at);
     weir_status st = WEIR_OK;
@@ -283,170 +260,4 @@ weir_status weir_arrays_put_attribute(weir_arrays_out *w, const char *at, const 
 weir_status weir_arrays_put_int(weir_arrays_out *w, const char *at, const char *name, int64_t v, weir_err *err)
 {
     return weir_arrays_put_attribute(w, at, name, WEIR_ARRAY_I64, -1, &v, err);
-}
-
-/* --- arrays: one that is written */
-
-typedef struct array {
-    weir_arrays_out *w;
-    weir_array_type type;
-    int rank;
-    hsize_t dim[WEIR_ARRAY_RANK];
-    const uint8_t *p;
-    size_t elem, bytes;
-    /* chunks of whole rows */
-    size_t rows, cols, chunk_rows; /* cols: elements of a row */
-    size_t chunk_bytes, chunks, first;
-} array;
-
-static weir_status take_array(array *a, const char *name, const int64_t *dim, weir_err *err)
-{
-    int64_t bytes = (int64_t)a->elem;
-    for (int i = 0; i < a->rank; i++) {
-        a->dim[i] = (hsize_t)dim[i];
-        if (!weir_mul64(bytes, dim[i], &bytes))
-            return weir_fail(err, WEIR_E_ARG, "array %s is too large", name);
-    }
-    a->bytes = (size_t)bytes;
-    return WEIR_OK;
-}
-
-static bool take_chunks(array *a)
-{
-    if (a->bytes < SMALL)
-        return false;
-    a->rows = (size_t)a->dim[0];
-    a->cols = a->bytes / a->elem / a->rows;
-    const size_t row = a->cols * a->elem;
-    if (row > CHUNK_MOST)
-        return false;
-    a->chunk_rows = row < CHUNK ? CHUNK / row : 1;
-    a->chunk_rows = a->chunk_rows < a->rows ? a->chunk_rows : a->rows;
-    a->chunk_bytes = a->chunk_rows * row;
-    a->chunks = (a->rows + a->chunk_rows - 1) / a->chunk_rows;
-    return true;
-}
-
-/* Room to pack chunks of that many bytes. */
-static weir_status make_room(weir_arrays_out *w, size_t chunk, weir_err *err)
-{
-    if (!w->packer) {
-        w->packer = weir_calloc((size_t)w->threads, sizeof *w->packer);
-        w->plain = weir_calloc((size_t)w->threads, sizeof *w->plain);
-        w->slots = w->threads * AT_ONCE;
-        w->packed_bytes = weir_calloc((size_t)w->slots, sizeof *w->packed_bytes);
-        if (!w->packer || !w->plain || !w->packed_bytes)
-            return weir_nomem(err, "a compressor");
-        for (int i = 0; i < w->threads; i++)
-            WEIR_TRY(weir_packer_new(&w->packer[i], 1, err));
-    }
-    if (chunk <= w->plain_bytes)
-        return WEIR_OK;
-    w->plain_bytes = 0;
-    w->bound = weir_packer_bound(chunk);
-    uint8_t *packed = weir_realloc(w->packed, (size_t)w->slots, w->bound);
-    if (!packed)
-        return weir_nomem(err, "packed chunks");
-    w->packed = packed;
-    for (int i = 0; i < w->threads; i++) {
-        uint8_t *plain = weir_realloc(w->plain[i], chunk, 1);
-        if (!plain)
-            return weir_nomem(err, "packed chunks");
-        w->plain[i] = plain;
-    }
-    w->plain_bytes = chunk;
-    return WEIR_OK;
-}
-
-static void pack_one(void *ctx, int64_t i, int thread)
-{
-    const array *a = ctx;
-    weir_arrays_out *w = a->w;
-    const size_t row = (a->first + (size_t)i) * a->chunk_rows, left = a->rows - row;
-    const weir_tile t = {.src = a->p + row * a->cols * a->elem,
-                         .stride = a->cols * a->elem,
-                         .elem = a->elem,
-                         .rows = left < a->chunk_rows ? left : a->chunk_rows,
-                         .cols = a->cols,
-                         .tile_rows = a->chunk_rows,
-                         .tile_cols = a->cols};
-    weir_tile_shuffle(w->plain[thread], &t);
-    w->packed_bytes[i] = weir_packer_pack(w->packer[thread], w->plain[thread], a->chunk_bytes, a->elem,
-                                          w->packed + (size_t)i * w->bound, w->bound);
-}
-
-static weir_status write_chunks(array *a, hid_t d, const char *name, weir_err *err)
-{
-    weir_arrays_out *w = a->w;
-    WEIR_TRY(make_room(w, a->chunk_bytes, err));
-    for (a->first = 0; a->first < a->chunks; a->first += (size_t)w->slots) {
-        const size_t left = a->chunks - a->first, n = left < (size_t)w->slots ? left : (size_t)w->slots;
-        weir_parallel_for(w->threads, (int64_t)n, 1, pack_one, a);
-        for (size_t i = 0; i < n; i++) {
-            const hsize_t at[WEIR_ARRAY_RANK] = {(a->first + i) * a->chunk_rows};
-            if (H5Dwrite_chunk(d, H5P_DEFAULT, 0, at, w->packed_bytes[i], w->packed + i * w->bound) < 0)
-                return weir_h5_fail(err, "cannot write %s", name);
-        }
-    }
-    return WEIR_OK;
-}
-
-/* What a chunked dataset is created with; -1 on failure. */
-static hid_t chunked_list(const array *a)
-{
-    hsize_t chunk[WEIR_ARRAY_RANK];
-    memcpy(chunk, a->dim, sizeof chunk);
-    chunk[0] = a->chunk_rows;
-    hid_t p = H5Pcreate(H5P_DATASET_CREATE);
-    if (p >= 0 && (H5Pset_obj_track_times(p, false) < 0 || H5Pset_chunk(p, a->rank, chunk) < 0 ||
-                   H5Pset_shuffle(p) < 0 || H5Pset_deflate(p, 1) < 0)) {
-        H5Pclose(p);
-        return -1;
-    }
-    return p;
-}
-
-static weir_status write_array(array *a, hid_t loc, const char *last, const char *name, weir_err *err)
-{
-    const hid_t type = weir_array_h5_type(a->type);
-    const bool chunked = take_chunks(a);
-    hid_t space = H5Screate_simple(a->rank, a->dim, NULL), list = chunked ? chunked_list(a) : -1, d = -1;
-    if (chunked && list >= 0)
-        d = H5Dcreate2(loc, last, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
-    else if (!chunked && space >= 0)
-        d = weir_h5_create_dataset(loc, last, type, space);
-    weir_status st = WEIR_OK;
-    if (d < 0)
-        st = weir_h5_fail(err, "cannot create %s", name);
-    else if (chunked)
-        st = write_chunks(a, d, name, err);
-    else if (a->bytes && H5Dwrite(d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, a->p) < 0)
-        st = weir_h5_fail(err, "cannot write %s", name);
-    if (d >= 0)
-        H5Dclose(d);
-    if (list >= 0)
-        H5Pclose(list);
-    if (space >= 0)
-        H5Sclose(space);
-    return st;
-}
-
-weir_status weir_arrays_put(weir_arrays_out *w, const char *name, weir_array_type type, int rank, const int64_t *dim,
-                            const void *p, weir_err *err)
-{
-    weir_h5_quiet q;
-    const char *last;
-    array a = {.w = w, .type = type, .rank = rank, .p = p, .elem = type_facts[type].bytes};
-    WEIR_TRY(check_name(name, err));
-    WEIR_TRY(take_array(&a, name, dim, err));
-    weir_h5_quiet_begin(&q);
-    hid_t loc = parent_of(w->file, name, &last);
-    weir_status st =
-        loc < 0 ? weir_h5_fail(err, "cannot create the group of %s", name) : write_array(&a, loc, last, name, err);
-    if (loc >= 0)
-        H5Gclose(loc);
-    weir_h5_quiet_end(&q);
-    if (st)
-        weir_err_where(err, w->out.path, name, -1);
-    return st;
 }

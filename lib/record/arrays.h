@@ -8,8 +8,8 @@
  *     weir_arrays_commit(w, &err);                                       // x.h5 appears
  *
  * Names are paths from the root; groups on the way are made as they are needed, and keep the order in which they were
- * made. Reading trusts nothing: no link into another file, no filter but shuffle and deflate, no array that claims more
- * than its bytes in the file can hold.
+ * made. Reading trusts nothing: a seal that is broken (seal.h), a link into another file, a filter that is not shuffle
+ * or deflate, an array that claims more than its bytes in the file can hold are errors.
  */
 #ifndef WEIR_ARRAYS_H
 #define WEIR_ARRAYS_H
@@ -37,7 +37,7 @@ typedef struct weir_arrays_out weir_arrays_out;
  * exist only as a file of this format. format is borrowed. threads 0: all processors. */
 WEIR_CHECKED weir_status weir_arrays_create(weir_arrays_out **out, const char *path, const char *format,
                                             int64_t version, int threads, weir_err *err);
-/* Row major. Small arrays lie in one piece, large ones in packed chunks of whole rows. */
+/* Row major. Stored in packed chunks of 256 KiB at most, which have a checksum each. */
 WEIR_CHECKED weir_status weir_arrays_put(weir_arrays_out *w, const char *name, weir_array_type type, int rank,
                                          const int64_t *dim, const void *p, weir_err *err);
 /* Attributes of what lies at `at` ("": the root); a group is made if nothing is there. n = -1: a scalar. */
@@ -47,7 +47,7 @@ WEIR_CHECKED weir_status weir_arrays_put_attribute(weir_arrays_out *w, const cha
                                                    weir_array_type type, int64_t n, const void *p, weir_err *err);
 WEIR_CHECKED weir_status weir_arrays_put_int(weir_arrays_out *w, const char *at, const char *name, int64_t v,
                                              weir_err *err);
-/* Closes and renames. Frees w in every case. */
+/* Closes, seals (seal.h) and renames. Frees w in every case. */
 WEIR_CHECKED weir_status weir_arrays_commit(weir_arrays_out *w, weir_err *err);
 /* Removes what was written. NULL is fine. */
 void weir_arrays_abort(weir_arrays_out *w);
@@ -85,7 +85,7 @@ WEIR_CHECKED weir_status weir_arrays_get_attribute(weir_arrays_in *r, const char
                                                    weir_array_type type, int64_t most, int64_t *n, void *out,
                                                    weir_err *err);
 
-/* Is PATH a file whose root attribute `format` is this? */
+/* Is PATH a file whose root attribute `format`, or whose seal, is this? Also where it is damaged, if that shows. */
 bool weir_arrays_is(const char *path, const char *format);
 
 #endif

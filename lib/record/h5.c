@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "seal.h"
 
 enum { WEIR_ATTR_MAX = 1 << 20 }; /* bytes of an attribute that we are willing to read */
 
@@ -192,6 +193,29 @@ int weir_h5_descriptor(hid_t file)
     if (file < 0 || H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) < 0 || !handle)
         return -1;
     return *(int *)handle;
+}
+
+static bool is_link_to_object(hid_t file, const char *path)
+{
+    H5L_info_t info;
+    return H5Lexists(file, path, H5P_DEFAULT) > 0 && H5Lget_info(file, path, &info, H5P_DEFAULT) >= 0 &&
+           info.type == H5L_TYPE_HARD;
+}
+
+bool weir_h5_has_path(hid_t file, const char *path)
+{
+    char part[512]; /* grows by a name each time */
+    size_t n = *path == '/';
+    if (!path[n] || strlen(path) >= sizeof part)
+        return false;
+    do {
+        n += strcspn(path + n, "/");
+        memcpy(part, path, n);
+        part[n] = 0;
+        if (!is_link_to_object(file, part))
+            return false;
+    } while (path[n++]);
+    return true;
 }
 
 H5_index_t weir_h5_link_order(hid_t group)
@@ -383,7 +407,12 @@ weir_status weir_h5_has_ints(hid_t loc, const char *name, const int64_t *v, int6
 weir_status weir_h5_is_ours(const char *path, const char *format, bool *ours, weir_err *err)
 {
     weir_status st = WEIR_OK;
+    char sealed[WEIR_SEAL_NAMES];
     *ours = false;
+    if (weir_seal_format(path, sealed)) {
+        *ours = !strcmp(sealed, format);
+        return WEIR_OK;
+    }
     hid_t fapl = weir_h5_access();
     hid_t f = H5Fis_hdf5(path) > 0 ? H5Fopen(path, H5F_ACC_RDONLY, fapl) : -1;
     if (f >= 0) {

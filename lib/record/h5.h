@@ -41,6 +41,9 @@ hid_t weir_h5_put_column(hid_t loc, const char *name, hid_t type, int64_t n, con
 WEIR_CHECKED weir_status weir_h5_check_cut(hid_t dataset, int64_t rows, weir_err *err);
 /* HDF5's own descriptor of a file that it has open with its plain driver; -1: none. */
 int weir_h5_descriptor(hid_t file);
+/* Is there an object at this path from the root, and every part of it a link to something in this very file? HDF5 opens
+ * other files by itself where a link leads there. */
+bool weir_h5_has_path(hid_t file, const char *path);
 /* How to list a group: in the order in which its links were made, where it keeps that, else by name. */
 H5_index_t weir_h5_link_order(hid_t group);
 

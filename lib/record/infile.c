@@ -13,6 +13,7 @@
 #endif
 
 #include "base/mem.h"
+#include "seal.h"
 #include "superblock.h"
 
 /* --- the driver */
@@ -257,6 +258,7 @@ weir_status weir_infile_open(weir_infile *f, const char *path, weir_err *err)
     f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe must not hold us up */
     if (f->fd < 0)
         return weir_fail(err, WEIR_E_IO, "cannot open: %m");
+    WEIR_TRY(weir_seal_check(path, err));
     return open_id(f, err);
 }
 

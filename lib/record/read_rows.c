@@ -20,9 +20,9 @@ static weir_status open_hook(weir_dump_reader *r, int i, weir_err *err)
         st = weir_fail(err, WEIR_E_FORMAT, "the dataset has changed");
     h->resolved = false;
     if (!st && h->dset.is_virtual)
-        st = weir_parts_find(&h->parts, &h->dset, &h->resolved, err);
+        st = weir_virtual_parts_find(&h->parts, &h->dset, &h->resolved, err);
     if (st) {
-        weir_parts_free(&h->parts);
+        weir_virtual_parts_free(&h->parts);
         weir_dset_close(&h->dset);
     }
     return st;
@@ -31,7 +31,7 @@ static weir_status open_hook(weir_dump_reader *r, int i, weir_err *err)
 void weir_read_rows_close(weir_dump_reader *r)
 {
     for (int i = 0; r->store && i < r->n_hooks; i++) {
-        weir_parts_free(&r->store[i].parts);
+        weir_virtual_parts_free(&r->store[i].parts);
         weir_dset_close(&r->store[i].dset);
     }
     weir_sources_free(&r->sources);
@@ -46,7 +46,7 @@ void weir_read_rows_free(weir_dump_reader *r)
 /* --- rows of a dataset that may lie in several files */
 
 /* The part that holds `row`, or the first one behind it; n when there is none. */
-static int64_t part_at(const weir_parts *p, int64_t row)
+static int64_t part_at(const weir_virtual_parts *p, int64_t row)
 {
     int64_t low = 0, high = p->n;
     while (low < high) {

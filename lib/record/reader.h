@@ -17,7 +17,7 @@
 /* The dataset of a hook; opened when it is first read. */
 typedef struct weir_read_hook {
     weir_dset dset;
-    weir_parts parts; /* of a virtual dataset */
+    weir_virtual_parts parts; /* of a virtual dataset */
     bool resolved;    /* its parts are read by ourselves */
 } weir_read_hook;
 

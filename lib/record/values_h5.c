@@ -24,35 +24,11 @@ static weir_status read_units(hid_t loc, int64_t width, int64_t **units, weir_er
     return weir_fail(err, WEIR_E_FORMAT, "attribute units does not fit its dataset");
 }
 
-/* Does every part of the path exist in the file? Links to other files are not followed. */
-static bool has_object(hid_t file, const char *path)
-{
-    char part[512];
-    size_t n = strlen(path);
-    if (n == 0 || n >= sizeof part)
-        return false;
-    memcpy(part, path, n + 1);
-    for (char *p = part + (*part == '/'); *p;) {
-        H5L_info_t info;
-        char *slash = strchr(p, '/');
-        if (slash)
-            *slash = 0;
-        if (H5Lexists(file, part, H5P_DEFAULT) <= 0 || H5Lget_info(file, part, &info, H5P_DEFAULT) < 0 ||
-            info.type != H5L_TYPE_HARD)
-            return false;
-        if (!slash)
-            return true;
-        *slash = '/';
-        p = slash + 1;
-    }
-    return false;
-}
-
 /* units of what lies at path in the file. */
 static weir_status units_at(hid_t file, const char *path, int64_t width, int64_t **units, weir_err *err)
 {
     *units = NULL;
-    hid_t o = has_object(file, path) ? H5Oopen(file, path, H5P_DEFAULT) : -1;
+    hid_t o = weir_h5_has_path(file, path) ? H5Oopen(file, path, H5P_DEFAULT) : -1;
     weir_status st = o >= 0 ? read_units(o, width, units, err) : WEIR_OK;
     H5Oclose(o);
     return st;
@@ -158,7 +134,7 @@ static weir_status mean_of_dump(weir_array *a, const char *path, const char *hoo
 /* Floats, or integers, which become floats. */
 static weir_status open_dataset(weir_dset *d, weir_infile *f, const char *path, weir_err *err)
 {
-    if (!has_object(f->id, path))
+    if (!weir_h5_has_path(f->id, path))
         return weir_fail(err, WEIR_E_ARG, "it has no dataset %s", path);
     hid_t o = H5Oopen(f->id, path, H5P_DEFAULT);
     hid_t type = H5Iget_type(o) == H5I_DATASET ? H5Dget_type(o) : -1;
@@ -212,7 +188,7 @@ static weir_status from_stats(weir_array *a, weir_infile *f, const weir_values_s
 {
     char path[300];
     snprintf(path, sizeof path, "stats/%.280s", hook);
-    if (!has_object(f->id, path))
+    if (!weir_h5_has_path(f->id, path))
         return weir_fail(err, WEIR_E_ARG, "it has no statistics of %s", hook);
     size_t n = strlen(path);
     snprintf(path + n, sizeof path - n, "/mean");

@@ -57,7 +57,8 @@ static char *text_of(ssize_t (*get)(hid_t, size_t, char *, size_t), hid_t plist,
     return s;
 }
 
-static weir_status add_part(weir_parts *p, const weir_dset *d, hid_t plist, size_t i, bool *resolved, weir_err *err)
+static weir_status add_part(weir_virtual_parts *p, const weir_dset *d, hid_t plist, size_t i, bool *resolved,
+                            weir_err *err)
 {
     weir_part_rows part = {0};
     hid_t mine = H5Pget_virtual_vspace(plist, i), its = H5Pget_virtual_srcspace(plist, i);
@@ -86,7 +87,7 @@ static int by_row(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-weir_status weir_parts_find(weir_parts *p, const weir_dset *d, bool *resolved, weir_err *err)
+weir_status weir_virtual_parts_find(weir_virtual_parts *p, const weir_dset *d, bool *resolved, weir_err *err)
 {
     size_t n = 0;
     hid_t plist = H5Dget_create_plist(d->id);
@@ -106,14 +107,14 @@ weir_status weir_parts_find(weir_parts *p, const weir_dset *d, bool *resolved, w
     return WEIR_OK;
 }
 
-void weir_parts_free(weir_parts *p)
+void weir_virtual_parts_free(weir_virtual_parts *p)
 {
     for (int64_t i = 0; i < p->n; i++) {
         weir_free(p->part[i].file);
         weir_free(p->part[i].name);
     }
     weir_free(p->part);
-    *p = (weir_parts){0};
+    *p = (weir_virtual_parts){0};
 }
 
 /* --- the files they are in */

@@ -14,15 +14,16 @@ typedef struct weir_part_rows {
     char *file, *name; /* as the file has them */
 } weir_part_rows;
 
-typedef struct weir_parts {
+typedef struct weir_virtual_parts {
     weir_part_rows *part; /* [n] ascending by row; between them are rows of the fill value */
     int64_t n;
-} weir_parts;
+} weir_virtual_parts;
 
 /* *p: what the virtual dataset d is made of. *resolved = false: in a way that is not ours (parts that overlap, have
  * other columns, or grow): HDF5 may read it. Refused: a dataset that is made of its own file. */
-WEIR_CHECKED weir_status weir_parts_find(weir_parts *p, const weir_dset *d, bool *resolved, weir_err *err);
-void weir_parts_free(weir_parts *p);
+WEIR_CHECKED weir_status weir_virtual_parts_find(weir_virtual_parts *p, const weir_dset *d, bool *resolved,
+                                                 weir_err *err);
+void weir_virtual_parts_free(weir_virtual_parts *p);
 
 /* Files that parts are in, a bounded number of them open. Zero it before; free in every case. */
 typedef struct weir_sources {

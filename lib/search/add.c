@@ -11,7 +11,7 @@
 
 enum {
     BLOCK = WEIR_NEURONS_BLOCK,
-    SOME = 512,    /* rows of a block: 128 KiB */
+    SOME = 1024,   /* rows of a block: 256 KiB */
     FEW = 64,      /* rows between two looks at what a list asks for */
     FETCHED = 128, /* longest list that is fetched ahead */
 };
@@ -148,7 +148,8 @@ static float stricter(weir_neurons_list which, float a, float b)
     return which == WEIR_NEURONS_BOTTOM ? fminf(a, b) : fmaxf(a, b);
 }
 
-/* The value of the n-th best of a column of m rows, by figure; the open end if it has fewer finite ones. Quickselect. */
+/* The value of the n-th best of a column of m rows, by figure; the open end if it has fewer finite ones. Quickselect.
+ */
 static float nth_best(const float *x, int64_t m, weir_neurons_list which, int64_t n)
 {
     float figure[SOME];
@@ -226,9 +227,9 @@ static void look_at_rows(look *o)
     }
 }
 
-/* A list that is not full would take nearly every row for a while, only to lose them again. So it is first offered those
- * that are better than as many others of the same part as it has room for, and then, should it still not be full (ties,
- * or places that are the same), the rest. */
+/* A list that is not full would take nearly every row for a while, only to lose them again. So it is first offered
+ * those that are better than as many others of the same part as it has room for. Then the rest, should the list still
+ * not be full or its worst place be worse than these: ties, places that are the same, or places of earlier parts. */
 static void list_part(const work *w, const part *p, weir_neurons_list which)
 {
     const weir_lists *l = &w->t->list[which];
@@ -240,13 +241,15 @@ static void list_part(const work *w, const part *p, weir_neurons_list which)
     for (int j = 0; j < BLOCK; j++) { /* nothing is beyond the gate of a neuron that there is not */
         o.gate[j] = j < p->nb ? gate_of(l, which, p->first + j, begin) : -end;
         o.done[j] = -end;
-        first[j] = j < p->nb && l->size[p->first + j] < l->room && p->m > l->room ? nth_best(p->x + j, p->m, which, l->room) : end;
+        const bool hungry = j < p->nb && l->size[p->first + j] < l->room && p->m > l->room;
+        first[j] = hungry ? nth_best(p->x + j, p->m, which, l->room) : end;
         o.gate[j] = stricter(which, first[j], o.gate[j]);
     }
     look_at_rows(&o);
     for (int j = 0; j < BLOCK; j++) {
-        const bool open = first[j] != end && l->size[p->first + j] < l->room;
-        o.gate[j] = open ? end : -end;
+        const float gate = first[j] != end ? gate_of(l, which, p->first + j, begin) : -end;
+        const bool open = is_beyond(which, first[j], gate);
+        o.gate[j] = open ? gate : -end;
         o.done[j] = open ? first[j] : -end;
         rest = rest || open;
     }

@@ -15,6 +15,13 @@ static void list_texts(const weir_neurons_about *a, const char *out[TEXTS])
         out[i] = all[i] ? all[i] : "";
 }
 
+/* The one shard of one is the whole text. */
+static void drop_single(weir_neurons_about *a)
+{
+    if (a->shards == 1)
+        a->shard = a->shards = 0;
+}
+
 weir_status weir_about_take(weir_neurons *s, const weir_neurons_about *about, weir_err *err)
 {
     const char *text[TEXTS];
@@ -29,6 +36,7 @@ weir_status weir_about_take(weir_neurons *s, const weir_neurons_about *about, we
         return weir_nomem(err, "what a search is about");
     }
     s->about = *about; /* about may be &s->about: its strings are freed only now */
+    drop_single(&s->about);
     for (int i = 0; i < TEXTS; i++) {
         weir_free(s->own.text[i]);
         s->own.text[i] = copy[i];
@@ -241,13 +249,13 @@ static weir_status tables_alike(const weir_neurons *a, const weir_neurons *b, we
     return WEIR_OK;
 }
 
+/* The bytes alone: which tokens are special, a part of a dump knows only of those that it has. */
 static bool vocab_alike(const weir_neurons *a, const weir_neurons *b)
 {
     if (a->n_vocab != b->n_vocab)
         return false;
     for (int64_t i = 0; i < a->n_vocab; i++)
-        if (weir_neurons_token_special(a, (int32_t)i) != weir_neurons_token_special(b, (int32_t)i) ||
-            a->vocab_at[i + 1] != b->vocab_at[i + 1])
+        if (a->vocab_at[i + 1] != b->vocab_at[i + 1])
             return false;
     return a->n_vocab == 0 || !memcmp(a->vocab, b->vocab, (size_t)a->vocab_at[a->n_vocab]);
 }
@@ -275,9 +283,11 @@ weir_status weir_about_alike(const weir_neurons_about *a, const weir_neurons_abo
 weir_status weir_neurons_same(const weir_neurons *was, const weir_neurons *now, const weir_neurons_about *about,
                               weir_err *err)
 {
-    WEIR_TRY(weir_about_alike(&was->about, about, err));
-    if (was->about.shards != about->shards || was->about.shard != about->shard)
+    weir_neurons_about a = *about;
+    drop_single(&a);
+    WEIR_TRY(weir_about_alike(&was->about, &a, err));
+    if (was->about.shards != a.shards || was->about.shard != a.shard)
         return weir_fail(err, WEIR_E_ARG, "they differ in the shard: %" PRId64 "/%" PRId64 " and %" PRId64 "/%" PRId64,
-                         was->about.shard, was->about.shards, about->shard, about->shards);
+                         was->about.shard, was->about.shards, a.shard, a.shards);
     return weir_neurons_alike(was, now, err);
 }

@@ -104,6 +104,38 @@ static void merge_counts(weir_neurons_counts *to, const weir_neurons_counts *fro
         to->masked[i] += from->masked[i];
 }
 
+/* No text has so many rows; counts that do are damaged, and their sums would not fit. */
+static bool too_many(int64_t a, int64_t b)
+{
+    return a > INT64_MAX / 4 - b;
+}
+
+static weir_status check_sizes(const weir_neurons *to, const weir_neurons *from, weir_err *err)
+{
+    const weir_neurons_counts *a = &to->counts, *b = &from->counts;
+    bool bad = too_many(a->docs, b->docs) || too_many(a->rows, b->rows) || too_many(a->context, b->context) ||
+               too_many(to->about.rows_done, from->about.rows_done);
+    for (int i = 0; i < WEIR_MASK_KINDS; i++)
+        bad = bad || too_many(a->masked[i], b->masked[i]);
+    for (int t = 0; t < to->n_tables; t++)
+        bad = bad || too_many(to->table[t].rows, from->table[t].rows) ||
+              too_many(to->table[t].skipped, from->table[t].skipped);
+    return bad ? weir_fail(err, WEIR_E_FORMAT, "together they would have more than 2^61 rows: a count is damaged")
+               : WEIR_OK;
+}
+
+/* What one of them knows to be special is so in both. */
+static weir_status merge_special(weir_neurons *to, const weir_neurons *from, weir_err *err)
+{
+    if (!from->special)
+        return WEIR_OK;
+    if (!to->special && !(to->special = weir_calloc((size_t)to->n_vocab, 1)))
+        return weir_nomem(err, "the vocabulary of a search");
+    for (int64_t i = 0; i < to->n_vocab; i++)
+        to->special[i] |= from->special[i];
+    return WEIR_OK;
+}
+
 /* A part of `from` beside from itself, which is const: what it was fed counts too. */
 static weir_status merge_parts(weir_neurons *to, const weir_neurons *from, weir_err *err)
 {
@@ -125,8 +157,10 @@ weir_status weir_neurons_merge(weir_neurons *to, const weir_neurons *from, weir_
         return weir_fail(err, WEIR_E_ARG, "a search is merged after weir_neurons_finish");
     WEIR_TRY(weir_about_alike(&to->about, &from->about, err));
     WEIR_TRY(weir_neurons_alike(to, from, err));
+    WEIR_TRY(check_sizes(to, from, err));
     WEIR_TRY(weir_neurons_settle(to, err));
     WEIR_TRY(merge_parts(to, from, err));
+    WEIR_TRY(merge_special(to, from, err));
     to->finished = false;
     for (int t = 0; t < to->n_tables; t++)
         WEIR_TRY(merge_table(&to->table[t], &from->table[t], &to->o, err));

@@ -23,7 +23,7 @@ void weir_neurons_options_init(weir_neurons_options *o)
 
 /* --- what may be asked */
 
-enum { MAX_DEDUP_N = 4096, MAX_RANDOM = 1000 };
+enum { MAX_RANDOM = 1000 };
 
 static weir_status check_range(const char *name, int64_t value, int64_t low, int64_t high, weir_err *err)
 {
@@ -50,7 +50,7 @@ static weir_status check_options(const weir_neurons_options *o, weir_err *err)
     WEIR_TRY(check_range("the set of lists", o->lists, 0, (1 << WEIR_NEURONS_LISTS) - 1, err));
     WEIR_TRY(check_range("rank", o->rank, WEIR_RANK_MAX, WEIR_RANK_MEAN, err));
     WEIR_TRY(check_range("dedup", o->dedup, WEIR_DEDUP_NONE, WEIR_DEDUP_TEXT, err));
-    WEIR_TRY(check_range("dedup_n", o->dedup_n, 1, MAX_DEDUP_N, err));
+    WEIR_TRY(check_range("dedup_n", o->dedup_n, 1, WEIR_NEURONS_MAX_DEDUP_N, err));
     WEIR_TRY(check_thresholds(o, err));
     WEIR_TRY(check_range("per_band", o->per_band, 0, WEIR_SAMPLES_MAX, err));
     WEIR_TRY(check_range("random", o->random, 0, MAX_RANDOM, err));
@@ -258,7 +258,6 @@ void weir_neurons_free(weir_neurons *s)
     weir_texts_free(&s->texts, s->o.n_named);
     weir_detail_free(s->detail);
     weir_weights_free(s->weights);
-    weir_covered_free(&s->covered);
     weir_covered_free(&s->covered);
     for (size_t i = 0; i < sizeof s->own.text / sizeof *s->own.text; i++)
         weir_free(s->own.text[i]);

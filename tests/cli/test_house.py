@@ -66,6 +66,7 @@ C = ("lib/**/*.c", "lib/**/*.h", "hooks/*.c", "tools/**/*.c", "tools/**/*.h")
 def test_one_door_to_each_dependency():
     assert users_of(r"#pragma omp|#include <omp\.h>", *C) == ["lib/base/parallel.c"]
     assert all(f.startswith("lib/record/") for f in users_of(r"#include <hdf5", *C))
+    assert users_of(r"#include <lapacke", *C) == ["lib/linalg/lapack.c"]
     allocators = users_of(r"(?<![\w.>])(malloc|calloc|realloc|posix_memalign|aligned_alloc)\(", "lib/**/*.c")
     assert allocators == ["lib/base/mem.c"]
 
@@ -78,12 +79,12 @@ def test_tools_and_hooks_use_public_headers_only():
             assert os.path.exists(os.path.join(os.path.dirname(f), include)) or os.path.exists(os.path.join(ROOT, "tools", include))
 
 
-ORDER = ["base", "io", "tokenizer", "kernels", "model", "run", "hooks", "record", "search"]
+ORDER = ["base", "linalg", "io", "tokenizer", "kernels", "model", "run", "hooks", "lens", "record", "survey", "search"]
 ALLOWED = {
-    "base": {"base"}, "io": {"base", "io"}, "tokenizer": {"base", "io", "tokenizer"}, "kernels": {"base", "io", "kernels"},
+    "base": {"base"}, "linalg": {"base", "linalg"}, "io": {"base", "io"}, "tokenizer": {"base", "io", "tokenizer"}, "kernels": {"base", "io", "kernels"},
     "model": {"base", "io", "kernels", "model"}, "run": {"base", "kernels", "model", "run"},
-    "hooks": {"base", "model", "run", "hooks"}, "record": {"base", "io", "kernels", "hooks", "record"},
-    "search": {"base", "io", "kernels", "model", "record", "search"},
+    "hooks": {"base", "model", "run", "hooks"}, "lens": {"base", "io", "kernels", "model", "run", "lens"}, "record": {"base", "io", "kernels", "hooks", "record"},
+    "survey": {"base", "record", "survey"}, "search": {"base", "io", "kernels", "model", "record", "search"},
 }
 
 

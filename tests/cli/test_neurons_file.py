@@ -11,6 +11,7 @@ from weircli import BROOK, ROOT, weir
 
 README = (ROOT / "lib" / "search" / "README.md").read_text(encoding="utf-8")
 HOOK = "neurons/blocks.6.mlp.hook_post"
+SEAL = 42
 
 
 @pytest.fixture(scope="module")
@@ -218,6 +219,70 @@ def test_damage_is_one_line_that_names_it(full, tmp_path, what):
     with h5py.File(path, "r+") as f:
         change(f)
     weir("neuron-top", path).fails(1, words, "neurons.h5")
+
+
+def flipped(path, data, bit):
+    """The file with one bit wrong."""
+    data = bytearray(data)
+    data[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(data)
+    return path
+
+
+def test_h5py_tells_of_each_array_that_is_damaged(full, tmp_path):
+    data, chunks, told = full.read_bytes(), [], 0
+    with h5py.File(full) as f:
+        whole = {name: f[name][...] for name in names(full)[0]}
+        for name, array in whole.items():
+            d = f[name].id
+            assert d.get_num_chunks() >= 1 or array.size == 0
+            chunks += [(name, d.get_chunk_info(i)) for i in range(d.get_num_chunks())]
+    for i, (name, chunk) in enumerate(chunks):
+        bit = 8 * chunk.byte_offset + (i * 7919 + 20) % (8 * chunk.size)
+        with h5py.File(flipped(tmp_path / "neurons.h5", data, bit)) as f:
+            try:
+                array = f[name][...]
+            except OSError:
+                told += 1
+            else:  # a bit that fills up a byte of the deflate stream
+                assert array.tobytes() == whole[name].tobytes(), name
+    assert len(chunks) > 60 and told > 0.9 * len(chunks)
+
+
+def test_a_wrong_bit_is_an_error_in_every_part(full, tmp_path):
+    """In the superblock, in HDF5's structures, among the strings, in arrays, in the seal."""
+    data = full.read_bytes()
+    bits = [8 * at for at in (0, 30, 100, data.index(b"GCOL") + 18, data.index(b"brook"), len(data) // 2, len(data) - 2)]
+    for bit in bits:
+        path = flipped(tmp_path / "neurons.h5", data, bit + 3)
+        for arguments in ((path,), ("--merge", path, full), (path, "-o", tmp_path / "new.h5")):
+            weir("neuron-top", *arguments).fails(1, "neurons.h5: is damaged")
+    assert not (tmp_path / "new.h5").exists()
+
+
+def test_a_damaged_file_can_be_replaced(full, plain, tmp_path):
+    data = full.read_bytes()
+    path = flipped(tmp_path / "neurons.h5", data, 8 * data.index(b"GCOL") + 152)
+    weir("neuron-top", plain, "-o", path, "--quiet").ok()
+    assert path.read_bytes() == plain.read_bytes()
+
+
+def test_the_check_in_the_readme(full, tmp_path):
+    code = compile(re.search(r"```python\n(import zlib\n.*?)```", README, flags=re.S)[1], "README", "exec")
+    run = lambda path: exec(code, {"open": lambda _, mode: open(path, mode)})
+    run(full)
+    with pytest.raises(AssertionError):
+        run(flipped(tmp_path / "neurons.h5", full.read_bytes(), 12345))
+
+
+def test_files_without_a_seal_are_read(full, tmp_path):
+    path = tmp_path / "neurons.h5"
+    path.write_bytes(full.read_bytes()[:-SEAL])
+    shown = weir("neuron-top", path, "--quiet").ok().out
+    again = tmp_path / "again.h5"
+    weir("neuron-top", path, "-o", again, "--quiet").ok()
+    assert again.read_bytes() == full.read_bytes()
+    assert shown == weir("neuron-top", full, "--quiet").ok().out
 
 
 def test_the_undamaged_file_is_shown(full, tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from weircli import BROOK, ROOT, weir
 
 sys.path.insert(0, str(ROOT / "tests" / "support"))
-from chromium import MISSING, Keys, chromium  # noqa: E402
+from chromium import MISSING, Keys, chromium, until  # noqa: E402
 
 pytestmark = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 
@@ -28,8 +28,8 @@ def maker(tmp_path_factory):
     where = tmp_path_factory.mktemp("page")
     flags = subprocess.run(["pkg-config", "--libs", "hdf5", "libdeflate"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
     tools = [str(BUILD / "tools" / f"{n}.o") for n in ("neurons/html", "neurons/html_bytes", "neurons/html_text", "neurons/html_record",
-                                                       "neurons/sections", "neurons/printable", "neurons/ndjson", "cli/say",
-                                                       "cli/progress")]
+                                                       "neurons/sections", "neurons/printable", "neurons/ndjson", "neurons/head",
+                                                       "neurons/heat", "cli/say", "cli/progress")]
     subprocess.run(["gcc", "-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-Ilib/include", "-Itools",
                     "tests/support/neurons_page.c", *tools, str(BUILD / "libweir.a"), *flags, "-lz", "-lm", "-ldl", "-lpthread", "-fopenmp",
                     "-o", where / "neurons_page"], cwd=ROOT, check=True)
@@ -68,21 +68,7 @@ def page(browser, maker):
     path = maker("small", "html")
     browser.open(path)
     yield browser
-    quiet(browser, path)
-
-
-def quiet(browser, path):
-    assert browser.complaints() == []
-    assert {address.split("#")[0] for address in browser.requests()} == {f"file://{path}"}
-    assert browser.run("return performance.getEntriesByType('resource').length") == 0
-
-
-def until(condition, seconds=5):
-    end = time.time() + seconds
-    while not (found := condition()):
-        assert time.time() < end, "it did not happen"
-        time.sleep(0.02)
-    return found
+    browser.quiet(path)
 
 
 def names(browser):
@@ -133,7 +119,7 @@ def test_checks_of_requests_and_complaints_can_fail(browser, maker):
     browser.run("console.error('oh'); const i = new Image(); i.src = 'https://example.invalid/x'; document.body.append(i)")
     time.sleep(0.2)
     with pytest.raises(AssertionError):
-        quiet(browser, path)
+        browser.quiet(path)
 
 
 def test_sorting(page, truth):
@@ -327,26 +313,7 @@ def test_address(browser, maker):
     until(lambda: title(browser) == "L3N21")
     browser.open(path, "#L9N9")
     assert browser.all(".bar") == []
-    quiet(browser, path)
-
-
-def contrasts(browser):
-    """Of every text that is drawn, with its background: the lowest."""
-    return browser.run("""
-        const rgb = c => c.match(/[\\d.]+/g).map(Number);
-        const light = c => { const [r, g, b] = c.map(x => (x /= 255) <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4);
-                             return .2126 * r + .7152 * g + .0722 * b; };
-        const behind = e => { const [r, g, b, a = 1] = e ? rgb(getComputedStyle(e).backgroundColor) : [255, 255, 255];
-                              if (a === 1) return [r, g, b];
-                              const under = behind(e.parentElement);
-                              return [r, g, b].map((x, i) => a * x + (1 - a) * under[i]); };
-        const out = [];
-        for (const e of document.querySelectorAll('body *')) {
-            if (!e.checkVisibility() || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || e.closest('svg')) continue;
-            const a = light(rgb(getComputedStyle(e).color).slice(0, 3)), b = light(behind(e));
-            out.push([(Math.max(a, b) + .05) / (Math.min(a, b) + .05), e.className + ' ' + e.textContent.slice(0, 30)]);
-        }
-        return out.sort((a, b) => a[0] - b[0])""")
+    browser.quiet(path)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -355,12 +322,12 @@ def test_contrast(page, scheme):
     until(lambda: page.run("return document.documentElement.dataset.theme") == scheme)
     open_neuron(page, "L3N21")
     time.sleep(0.15)
-    found = contrasts(page)
+    found = page.contrasts()
     assert len(found) > 200 and found[0][0] >= 4.5, found[:3]
     page.press("t")
     assert page.run("return document.documentElement.dataset.theme") != scheme
     page.run("document.documentElement.style.setProperty('--text', '#808080')")
-    assert contrasts(page)[0][0] < 4.5, "the check can fail"
+    assert page.contrasts()[0][0] < 4.5, "the check can fail"
 
 
 def test_phone(page):
@@ -411,7 +378,7 @@ def test_weights_and_means_of_a_model(browser, tmp_path):
     means = [m["token"] for m in n["token_means"]["highest"] if m["count"] > 1]
     assert [row[0] for row in tables[0]] == means and [row[0] for row in tables[1]] == means[::-1] and len(means) > 2
     assert [row[0] for row in tables[2]] == [f"N{r['unit']}" for r in n["related"]["by_r"]][:20]
-    quiet(browser, tmp_path / "page.html")
+    browser.quiet(tmp_path / "page.html")
 
 
 # --- odd text, and much of it
@@ -432,7 +399,7 @@ def test_hostile_text_is_text(browser, maker):
     assert "</script>" in browser.text("#what")
     put(browser, "search", "😀")
     assert count(browser).startswith("102 of ") or " of " in count(browser)
-    quiet(browser, path)
+    browser.quiet(path)
     raw = path.read_bytes()
     raw.decode()  # the file itself is UTF-8
     assert raw.count(b"<script") == raw.count(b"</script>") and b"hacked=4</script" not in raw
@@ -455,4 +422,4 @@ def test_twenty_thousand_neurons(browser, maker):
     put(browser, "search", "Kate")
     until(lambda: " of 20,000" in count(browser))
     assert time.time() - begin < 2
-    quiet(browser, path)
+    browser.quiet(path)

@@ -291,7 +291,83 @@ def test_a_character_at_the_edge_is_whole(text):
     assert re.search(r"\[ ?🚣\][123]/3", out) and "\ufffd" not in out
 
 
+# --- what a list that is shown in part could mislead about
+
+def test_agrees_and_kinds_are_of_the_list_that_is_kept(result, objects):
+    """-k 2 shows two places of 15, and the numbers are those of all 15: the text says so."""
+    assert shown(result, "-k", 2) != shown(result, "-k", 15)
+    for k in (2, 15):
+        blocks = shown(result, "-k", k, "--width", 200).split("\n\n")[1:]
+        for o, block in zip(objects[1:], blocks):
+            agree, kinds = o["agreement"], o["clusters"]
+            assert f" comes next at {agree['agree']} of {agree['places']} top places kept" in block
+            assert f"  kinds  {kinds['clusters']} among 15 top places kept " in block and kinds["places"] == 15
+
+
+def test_places_that_nothing_follows_cannot_agree():
+    out = weir("neuron-top", "--neurons", "L6N3", "--format", "text", "The river bends").ok().out.decode()
+    kept = len(re.findall(r"^ +\d+ +[-+]", out.split("\n  top\n")[1].split("\n  bottom\n")[0], flags=re.M))
+    assert f" of {kept - 1} top places kept (not the last of a text)" in out and f"among {kept} top places kept" in out
+
+
+def test_more_places_than_are_compared(text):
+    out = weir("neuron-top", "--neurons", "L6N3", "-k", 300, "--dedup", "none", "--format", "text", "--file", text, "--limit", 1).ok().out.decode()
+    assert "among the first 256 of 300 top places kept" in out
+
+
+FLOOR = "lie at -0.17, the minimum of GELU"
+
+
+def test_lists_at_the_minimum_of_gelu_are_told_once(result):
+    said = lambda *more: weir("neuron-top", *more).ok().err.count(FLOOR)
+    assert said(result) == said(result, "--limit", 1) == said(result, "--sign", "-") == 1
+    for more in (["--quiet"], ["--sign", "+"], ["--format", "tsv"], ["--format", "ndjson"], ["--limit", 1, "--quiet"]):
+        assert said(result, *more) == 0, more
+    assert said("--layer", 6, "--neurons", "3", "--site", "pre", "-k", 5, "--file", BROOK / "sentences.txt", "--max-tokens", 500) == 0
+    assert said("--layer", 6, "--neurons", "3", "The river bends.") == 0, "five values, and few of them there"
+
+
+def test_no_such_remark_where_values_go_below(tmp_path):
+    """A gated MLP's products: near -0.17 they are by chance, and others are lower."""
+    model = ROOT / "tests" / "golden" / "models" / "llama-gqa-bf16"
+    r = weir("neuron-top", "--model", model, "--ids", "-k", 1, "5 9 13 2 40 41 42 7 7 8 30 21").ok()
+    assert "minimum" not in r.err and b"bottom" in r.out
+
+
 # --- --search
+
+def head_of(*args):
+    return weir("neuron-top", "--layers", "5,6", "--search", "The river bends.", "-k", 2, "--format", "text", *args).ok().out.decode().split(
+        "\n\n")[0].splitlines()
+
+
+def test_search_says_what_was_run_like_the_lists_do(result):
+    lists = weir("neuron-top", "--layers", "5,6", "-k", 2, "--format", "text", "The river bends.").ok().out.decode().splitlines()
+    head = head_of()
+    assert head[0] == "brook  The river bends." and lists[0].startswith("brook  ")
+    assert head[1] == lists[1] == "7 tokens in 1 document; 6 counted, 1 BOS masked"
+    assert head[2].startswith("neuron = post; rank: value") and len(head) == 3
+    assert head_of("--site", "post,resid_post", "--ablate", "L5N3", "--mask", "none")[1:] == [
+        "7 tokens in 1 document; 7 counted, none masked", "neuron = post, resid_post; rank: value, each neuron by its best token here",
+        'values changed by [{"kind":"ablate","selector":"L5N3","value":"zero"}]']
+    counted = strict(weir("neuron-top", result, "--format", "ndjson", "--limit", 1).ok().out.splitlines()[0])["counted"]
+    assert head_of(result)[2:] == ["neuron = post; rank: z, each neuron by its best token here",
+                                   f"z = (value - mean) / sd in {result}: text.txt, {counted:,} tokens counted"]
+
+
+def test_search_as_ndjson_has_the_head_of_lists(result):
+    same = lambda *args: strict(weir("neuron-top", "--layers", "5,6", *args, "--format", "ndjson").ok().out.splitlines()[0])
+    search, lists = same("--search", "The river bends."), same("The river bends.")
+    shared = [key for key in lists if key not in ("schema", "options", "neurons")]
+    assert list(search) == ["schema", *shared, "beside", "ranked_by"]
+    assert {k: search[k] for k in shared if k != "input"} == {k: lists[k] for k in shared if k != "input"}
+    assert search["model"] == "brook" and search["input"] == "The river bends." and search["beside"] is None
+    assert same(result, "--search", "The river bends.")["beside"] == str(result)
+
+
+def test_the_lowest_of_a_text_are_at_the_minimum_of_gelu(result):
+    said = lambda *more: weir("neuron-top", "--layers", "5,6", "--search", "The river bends.", "-k", 2, *more).ok().err.count(FLOOR)
+    assert said() == 1 and said("--quiet") == said("--sign", "+") == said("--format", "tsv") == said(result) == 0
 
 def test_search_ranks_neurons_by_their_value_on_a_text(text, tmp_path):
     args = ["neuron-top", "--layers", "5,6", "--search", "The capital of France is Paris."]
@@ -305,7 +381,7 @@ def test_search_ranks_neurons_by_their_value_on_a_text(text, tmp_path):
     best = weir("neuron-top", "--layers", top[0]["layer"], "--neurons", top[0]["neuron"], "-k", 1, "--format", "ndjson",
                 "The capital of France is Paris.").ok().out.splitlines()[1]
     assert strict(best)["max"] == float(top[0]["value"])
-    assert f"L{top[0]['layer']}N{top[0]['neuron']}" in weir(*args, "-k", 3).ok().out.decode().splitlines()[1]
+    assert f"L{top[0]['layer']}N{top[0]['neuron']}" in weir(*args, "-k", 3).ok().out.decode().split("\nhighest\n")[1].splitlines()[0]
 
 
 def test_search_with_a_result_ranks_by_z(text, tmp_path):

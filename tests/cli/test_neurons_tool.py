@@ -3,6 +3,7 @@ with, what a result file can and cannot show, and what is refused. What is in th
 import filecmp
 import json
 import os
+import pty
 import random
 import shutil
 import signal
@@ -262,6 +263,28 @@ def test_several_sites_at_once():
         "blocks.2.mlp.hook_pre", "blocks.2.mlp.hook_post"]
 
 
+NAMED_SITES = ["post", "mlp_post", "mlp-post", "pre", "mlp_pre", "resid-mid", "ln1", "ln2", "q", "k", "v", "z", "attn_out", "*hook_resid_post",
+               "*.mlp.hook_p{re,ost}", "blocks.1.*.hook_out", "up", "gate"]
+
+
+def test_sites_have_one_name(tmp_path):
+    """Whatever a site is called, a run and a dump give the same result, and it says the same of itself."""
+    run = ["--model", LLAMA, "--ids", IDS, "--layer", 1]
+    trace(*run, "--hooks", "blocks.1.*", "--dump", tmp_path / "d.h5").ok()
+    for site in NAMED_SITES:
+        top(*run, "--site", site, "-k", 2, "--weights", "no", "-o", tmp_path / "a.h5").ok()
+        top(tmp_path / "d.h5", "--site", site, "-k", 2, "--weights", "no", "-o", tmp_path / "b.h5").ok()
+        assert same(tmp_path / "a.h5", tmp_path / "b.h5"), site
+
+
+@pytest.mark.parametrize("site", ["L1N3", "l1n3", "L1H0", "blocks.1.mlp.hook_post[3]"])
+def test_units_are_not_sites(small, site, tmp_path):
+    """A neuron that is named as a site would be the whole layer."""
+    top("--site", site, "The river.").fails(2, site, "--neurons")
+    trace("--layer", 1, "--dump", tmp_path / "d.h5", "--quiet", "The river.").ok()
+    top(tmp_path / "d.h5", "--site", site).fails(2, site, "--neurons")
+
+
 # --- interventions, masks, rank, order
 
 def test_interventions_come_first():
@@ -307,6 +330,56 @@ def test_density_chooses(small):
         json.loads, top(small, "--format", "ndjson", *more).ok().out.splitlines()[1:])]
     want = [x for x in shares() if 0.25 <= x <= 0.5]
     assert 0 < len(want) < 6144 and shares("--min-density", 0.25, "--max-density", 0.5) == want
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--min-density", 99], ("--min-density 99", "0 to 1")), (["--max-density", 1.5], ("--max-density 1.5", "0 to 1")),
+    (["--min-density", 0.5, "--max-density", 0.2], ("--min-density 0.5", "--max-density 0.2"))])
+def test_densities_are_shares(small, options, words):
+    top(small, *options).fails(2, *words)
+
+
+def test_a_filter_that_nothing_passes_says_what_there_is(small):
+    found = map(json.loads, top(small, "--layer", 2, "--format", "ndjson").ok().out.splitlines()[1:])
+    shares = [o["above"][0] / o["count"] for o in found]
+    assert max(shares) < 1
+    for more in ([], ["--limit", 1], ["--format", "tsv"], ["--sort", "clusters"]):
+        r = top(small, "--layer", 2, "--min-density", (1 + max(shares)) / 2, *more).ok()
+        line, = r.err.splitlines()
+        assert f"here it is {min(shares):.3g} to {max(shares):.3g}" in line
+    assert top(small, "--layer", 2, "--min-density", (1 + max(shares)) / 2, "--quiet").ok().err == ""
+
+
+# --- waiting
+
+def test_a_long_wait_for_the_weights_is_explained(tmp_path):
+    """All neurons with the plainest kernel: half a minute, of which two seconds are waited for here."""
+    p = subprocess.Popen([BIN / "weir", "neuron-top", "-k", "1", "--weights", "yes", "--kernel", "ref", "--threads", "1", "-o",
+                          tmp_path / "r.tsv", "The river."], env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.PIPE, text=True)
+    lines = [p.stderr.readline() for _ in range(2)]
+    p.kill()
+    p.communicate(timeout=60)
+    assert "rows in" in lines[0] and "reading tokens from the weights: about " in lines[1] and "--weights no" in lines[1]
+
+
+def test_a_terminal_shows_how_far_the_weights_are(tmp_path):
+    top("--layer", 1, "--weights", "no", "-k", 1, "-o", tmp_path / "r.h5", "The river.").ok()
+    ours, theirs = pty.openpty()
+    p = subprocess.Popen([BIN / "weir", "neuron-top", tmp_path / "r.h5", "--weights", "yes", "--format", "tsv"], env=environment(),
+                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    assert p.wait(timeout=60) == 0
+    said = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert "[" in said and "%" in said and "tokens" not in said
+
+
+def test_help_names_what_joins_shards_and_what_a_dump_knows():
+    words = lambda tool: " ".join(weir(tool, "--help").ok().out.decode().split())
+    for tool in ("trace", "neuron-top"):
+        assert "weir merge joins their dumps, neuron-top --merge its results" in words(tool)
+    assert "From a dump: the median of the rows that were recorded" in words("neuron-top")
 
 
 # --- what a file can show
@@ -384,6 +457,12 @@ def test_values_that_are_not_finite_are_named(tmp_path):
 
 
 # --- what is refused
+
+@pytest.mark.parametrize("option", [["--limit", 2], ["--sort", "max"], ["--min-density", 0.1], ["--quantiles", 2], ["--weights", "yes"],
+                                    ["--threshold", 1], ["--context", "2,2"], ["--dedup", "doc"], ["--rank-by", "mean"]])
+def test_search_has_no_room_for_these(option):
+    top("--search", "The river.", *option).fails(2, option[0], "--search")
+
 
 @pytest.mark.parametrize("args, words", [
     (["--neurons", 768], ("768", "units")),

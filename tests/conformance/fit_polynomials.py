@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where the numbers in lib/kernels/math_impl.h come from: minimax fits (Remez exchange, 60 digits), rounded to fp32.
+"""Where the numbers in lib/kernels/math_impl.h and lib/lens/measure_lanes.h come from: minimax fits (Remez exchange, 60 digits), rounded to fp32.
 
     build/venv/bin/python tests/conformance/fit_polynomials.py
 
@@ -71,6 +71,16 @@ def main():
     show("erf  ", lambda s: mp.erf(mp.sqrt(safe(s))) / mp.sqrt(safe(s)) - 1, lambda s: mp.mpf(1), 0, 0.85, 6)
     # -log(erfc(t)) = g(t - 1), t in [0.92, 4]; error times erfc, which is that of erf
     show("erfc ", lambda u: -mp.log(mp.erfc(u + 1)), lambda u: mp.erfc(u + 1) + mp.mpf("1e-5"), -0.08, 3, 8)
+    # Jensen and Shannon's divergence: g(r) = s p(s), s = r^2, r < 0.625; above, the logarithm that most of it is
+    near = mp.mpf("0.625")
+
+    def g(r):
+        r = min(r, 1 - tiny)
+        return ((1 - r) * mp.log(1 - r) + (1 + r) * mp.log(1 + r)) / 2
+
+    show("near ", lambda s: g(mp.sqrt(safe(s))) / safe(s), lambda s: safe(s) / g(mp.sqrt(safe(s))), 0, near * near, 5)
+    # ln(1 + r) = p(r - 0.625); error relative to g
+    show("log  ", lambda u: mp.log(1 + near + u), lambda u: 1 / g(near + u), 0, 1 - near, 5)
 
 
 if __name__ == "__main__":

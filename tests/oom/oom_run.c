@@ -1,5 +1,7 @@
 /* Every allocation of runs, selectors and each built-in hook fails once: each time a clean error, and nothing leaks.
  * And the promise of weir/run.h: once prepared and its layers packed, a forward allocates nothing. */
+#include <weir/lens.h>
+
 #include "../unit/run_kit.h"
 #include "support/oom.h"
 

@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import shutil
+import time
 
 try:
     from selenium import webdriver
@@ -86,3 +87,35 @@ class Browser:
 
     def picture(self, path):
         self.driver.save_screenshot(str(path))
+
+    def contrasts(self):
+        """Of every text that is drawn, with its background: the lowest."""
+        return self.run("""
+            const rgb = c => c.match(/[\\d.]+/g).map(Number);
+            const light = c => { const [r, g, b] = c.map(x => (x /= 255) <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4);
+                                 return .2126 * r + .7152 * g + .0722 * b; };
+            const behind = e => { const [r, g, b, a = 1] = e ? rgb(getComputedStyle(e).backgroundColor) : [255, 255, 255];
+                                  if (a === 1) return [r, g, b];
+                                  const under = behind(e.parentElement);
+                                  return [r, g, b].map((x, i) => a * x + (1 - a) * under[i]); };
+            const out = [];
+            for (const e of document.querySelectorAll('body *')) {
+                if (!e.checkVisibility() || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || e.closest('svg')) continue;
+                const a = light(rgb(getComputedStyle(e).color).slice(0, 3)), b = light(behind(e));
+                out.push([(Math.max(a, b) + .05) / (Math.min(a, b) + .05), e.className + ' ' + e.textContent.slice(0, 30)]);
+            }
+            return out.sort((a, b) => a[0] - b[0])""")
+
+    def quiet(self, path):
+        """It asked for nothing but itself, and did not complain."""
+        assert self.complaints() == []
+        assert {address.split("#")[0] for address in self.requests()} == {f"file://{path}"}
+        assert self.run("return performance.getEntriesByType('resource').length") == 0
+
+
+def until(condition, seconds=5):
+    end = time.time() + seconds
+    while not (found := condition()):
+        assert time.time() < end, "it did not happen"
+        time.sleep(0.02)
+    return found

@@ -9,6 +9,8 @@
 
 #include <weir/tensor.h>
 
+#include <sys/stat.h>
+
 #include "base/mem.h"
 #include "io/cursor.h"
 #include "io/filemap.h"
@@ -166,6 +168,37 @@ static void test_outfile_taken_meanwhile(void **state)
     assert_true(holds("race", "theirs") && !scratch_exists("race.part"));
 }
 
+/* Two runs of one output never mix: the second one is refused while the first one writes, and may write behind it. */
+static void test_outfile_of_two_runs(void **state)
+{
+    (void)state;
+    weir_outfile *f, *second;
+    weir_err e = {0};
+    scratch_text("both.part", "left by a kill");
+    assert_int_equal(weir_outfile_open(&f, scratch("both"), true, &e), WEIR_OK);
+    fputs("first", weir_outfile_stream(f));
+    assert_int_equal(weir_outfile_open(&second, scratch("both"), true, &e), WEIR_E_IO);
+    assert_true(said(&e, WEIR_E_IO, "both.part: another run is writing it"));
+    assert_null(second);
+    e = (weir_err){0};
+    assert_int_equal(weir_outfile_commit(f, &e), WEIR_OK);
+    assert_true(holds("both", "first"));
+    assert_int_equal(weir_outfile_open(&second, scratch("both"), true, &e), WEIR_OK);
+    assert_int_equal(weir_outfile_commit(second, &e), WEIR_OK);
+    assert_true(holds("both", ""));
+}
+
+static void test_outfile_replaces_files_only(void **state)
+{
+    (void)state;
+    weir_outfile *f;
+    weir_err e = {0};
+    assert_int_equal(mkfifo(scratch("pipe"), 0600), 0);
+    assert_int_equal(weir_outfile_open(&f, scratch("pipe"), true, &e), WEIR_E_ARG);
+    assert_true(said(&e, WEIR_E_ARG, "a pipe or a device"));
+    assert_true(scratch_exists("pipe") && !scratch_exists("pipe.part"));
+}
+
 static void test_outfile_errors(void **state)
 {
     (void)state;
@@ -208,6 +241,8 @@ int main(void)
         cmocka_unit_test(test_holds_can_fail),
         cmocka_unit_test(test_outfile),
         cmocka_unit_test(test_outfile_taken_meanwhile),
+        cmocka_unit_test(test_outfile_of_two_runs),
+        cmocka_unit_test(test_outfile_replaces_files_only),
         cmocka_unit_test(test_outfile_errors),
         cmocka_unit_test(test_full_disk),
     };

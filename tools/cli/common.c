@@ -40,7 +40,7 @@ static const weir_opt text_opts[] = {
      offsetof(weir_text_args, field)},
     {"shard", 0, NULL, WEIR_OPT_STR, "I/N", 0, 0, NULL,
      "only the I-th of N blocks of documents, of about equal size, I from 0 to N-1: N runs, on any machines, make the "
-     "whole, and weir merge joins their dumps",
+     "whole: weir merge joins their dumps, neuron-top --merge its results, logit-lens --merge those of --corpus",
      offsetof(weir_text_args, shard)},
 };
 const weir_opt_group weir_opts_text = {"Text", text_opts, sizeof text_opts / sizeof *text_opts};

@@ -40,7 +40,7 @@ struct weir_feed {
     uint8_t *keep;
     weir_batch_doc *doc;
     int64_t *place, *kept_row, *kept_doc, *kept_pos, *kept_ctx_pos, *kept_off, *kept_len;
-    int32_t *kept_id;
+    int32_t *kept_id, *kept_next;
     uint8_t *kept_flags;
 };
 
@@ -84,16 +84,18 @@ static bool alloc_columns(weir_feed *f)
     f->kept_off = calloc(n, sizeof *f->kept_off);
     f->kept_len = calloc(n, sizeof *f->kept_len);
     f->kept_id = calloc(n, sizeof *f->kept_id);
+    f->kept_next = calloc(n, sizeof *f->kept_next);
     f->kept_flags = calloc(n, sizeof *f->kept_flags);
     return f->seq && f->id && f->target && f->keep && f->place && f->doc && f->kept_row && f->kept_doc && f->kept_pos &&
-           f->kept_ctx_pos && f->kept_off && f->kept_len && f->kept_id && f->kept_flags;
+           f->kept_ctx_pos && f->kept_off && f->kept_len && f->kept_id && f->kept_next && f->kept_flags;
 }
 
 static void clear_batch(weir_feed *f)
 {
     for (int64_t i = 0; i < f->b.n_docs; i++)
         free(f->doc[i].own);
-    f->b = (weir_batch){.seq = f->seq, .target = f->target, .doc = f->doc, .kept_row = f->kept_row};
+    f->b = (weir_batch){
+        .seq = f->seq, .target = f->target, .doc = f->doc, .kept_row = f->kept_row, .kept_next = f->kept_next};
     f->b.kept = (weir_token_rows){.id = f->kept_id,
                                   .doc = f->kept_doc,
                                   .pos = f->kept_pos,
@@ -112,6 +114,7 @@ static void keep_row(weir_feed *f, int64_t row, int64_t doc_row, int64_t ctx_pos
     f->kept_pos[k] = doc_row;
     f->kept_ctx_pos[k] = ctx_pos;
     f->kept_id[k] = text < 0 ? f->bos_id : d->t.id[text];
+    f->kept_next[k] = text + 1 < d->t.n ? d->t.id[text + 1] : -1;
     f->kept_off[k] = text < 0 ? 0 : d->t.byte_off[text];
     f->kept_len[k] = text < 0 ? 0 : d->t.byte_len[text];
     f->kept_flags[k] = text < 0 ? WEIR_TOKEN_BOS : d->t.flags[text];
@@ -425,7 +428,7 @@ void weir_feed_free(weir_feed *f)
     void *const own[] = {f->ids.id,       f->ids.byte_off, f->ids.byte_len, f->ids.flags, f->seq,       f->id,
                          f->target,       f->keep,         f->doc,          f->kept_row,  f->kept_doc,  f->kept_pos,
                          f->kept_ctx_pos, f->kept_off,     f->kept_len,     f->kept_id,   f->kept_flags,
-                         f->place};
+                         f->kept_next,    f->place};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);
     free(f);

@@ -50,6 +50,7 @@ typedef struct weir_batch {
     weir_token_rows kept;    /* the rows that were asked for; without logprob. doc: documents are counted from the first
                                 one that was fed, whatever its number in the whole text */
     const int64_t *kept_row; /* [kept.n] their rows in the batch */
+    const int32_t *kept_next; /* [kept.n] token that follows in the document, whether or not it is run; -1 at its end */
 } weir_batch;
 
 /* The stride in tokens of text that `rows` and ctx come to. Fails when tokens would be left out or a window has no room

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -130,6 +131,23 @@ static int read_shard(weir_docs_options *o, const weir_cli *cli, const char *tex
     return WEIR_EXIT_OK;
 }
 
+/* The first line of in->sentences. */
+static int use_first_sentence(weir_input *in, const weir_cli *cli, weir_docs_options *o)
+{
+    size_t room = 0;
+    FILE *f = fopen(in->sentences, "r");
+    ssize_t n = f ? getline(&in->sentence, &room, f) : -1;
+    if (f)
+        fclose(f);
+    if (n <= 0)
+        return weir_cli_error(cli, "cannot read %s", in->sentences);
+    in->sentence[strcspn(in->sentence, "\r\n")] = 0;
+    in->one_path = in->sentence;
+    o->texts = &in->one_path;
+    o->n_texts = 1;
+    return WEIR_EXIT_OK;
+}
+
 /* Brook's own sentences, because nothing else was named. They are words, one a line, whatever the options say about the
  * text. */
 static int use_sentences(weir_input *in, const weir_cli *cli, weir_docs_options *o, const char *why)
@@ -141,9 +159,11 @@ static int use_sentences(weir_input *in, const weir_cli *cli, weir_docs_options 
     if (!weir_brook_path(dir, sizeof dir, &err))
         return weir_cli_fail(cli, &err);
     snprintf(in->sentences, sizeof in->sentences, "%s/sentences.txt", dir);
-    weir_cli_note(cli, "%s, so the text is brook's sentences", why);
-    in->one_path = in->sentences;
+    weir_cli_note(cli, "%s, so the text is %sbrook's sentences", why, in->one_sentence ? "the first of " : "");
     *o = (weir_docs_options){.stop = o->stop, .shard = o->shard, .shards = o->shards};
+    if (in->one_sentence)
+        return use_first_sentence(in, cli, o);
+    in->one_path = in->sentences;
     o->paths = &in->one_path;
     o->n_paths = 1;
     return WEIR_EXIT_OK;
@@ -218,5 +238,18 @@ int weir_input_open(weir_input *in, const weir_cli *cli, const weir_text_args *t
 void weir_input_close(weir_input *in)
 {
     weir_docs_free(in->docs);
+    free(in->sentence);
     in->docs = NULL;
+    in->sentence = NULL;
+}
+
+void weir_input_title(const weir_input *in, char *buf, size_t n)
+{
+    const weir_docs_options *o = &in->text;
+    size_t at = 0;
+    snprintf(buf, n, "%s", in->sentence ? "the first of brook's sentences" : o->n_texts ? "arguments" : "");
+    for (int i = 0; i < o->n_paths && at < n; i++) {
+        const char *slash = strrchr(o->paths[i], '/'), *name = slash ? slash + 1 : o->paths[i];
+        at += (size_t)snprintf(buf + at, n - at, "%s%s", i ? ", " : "", strcmp(name, "-") == 0 ? "standard input" : name);
+    }
 }

@@ -54,7 +54,7 @@ int weir_session_text(weir_session *s)
     return WEIR_EXIT_OK;
 }
 
-int weir_session_run(weir_session *s)
+int weir_session_plain_run(const weir_session *s, weir_run **out)
 {
     weir_err err = {0};
     weir_run_options o;
@@ -69,8 +69,14 @@ int weir_session_run(weir_session *s)
     int64_t longest = s->in.bytes >= 0 && s->in.bytes < s->ctx / 3 ? 3 * s->in.bytes + 8 : s->ctx;
     o.max_len = longest < s->ctx ? longest : s->ctx;
     o.slots = o.max_len > o.max_rows;
-    if (weir_run_new(&s->run, s->model, &o, &err) != WEIR_OK)
-        return weir_cli_fail(s->cli, &err);
+    return weir_run_new(out, s->model, &o, &err) == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(s->cli, &err);
+}
+
+int weir_session_run(weir_session *s)
+{
+    int code = weir_session_plain_run(s, &s->run);
+    if (code != WEIR_EXIT_OK)
+        return code;
     return weir_attach_all(&s->attach, s->cli, &s->a->attach, s->run);
 }
 

@@ -58,6 +58,8 @@ int weir_session_model(weir_session *s);
 int weir_session_text(weir_session *s);
 /* The run has the hooks and interventions of the command line, in their order, and is not prepared. */
 int weir_session_run(weir_session *s);
+/* Another run over the same batches, without any hook: the model as it is. The caller frees it. */
+int weir_session_plain_run(const weir_session *s, weir_run **out);
 /* Plans and allocates; hooks are attached by now. */
 int weir_session_prepare(weir_session *s, int flags);
 void weir_session_close(weir_session *s);

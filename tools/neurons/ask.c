@@ -25,7 +25,8 @@ static bool read_number(const char **p, int64_t *n)
 static weir_status add(weir_asks *a, int layer, int64_t unit, weir_err *err)
 {
     if (a->n >= MOST_ASKED)
-        return weir_fail(err, WEIR_E_ARG, "more than %d neurons are named: use \"all\"", MOST_ASKED);
+        return weir_fail(err, WEIR_E_ARG, "more than %d %s are named: use \"all\"", MOST_ASKED,
+                         a->heads ? "heads" : "neurons");
     if ((a->n & (a->n - 1)) == 0) { /* room is a power of two */
         weir_neuron_ask *p = realloc(a->ask, sizeof *p * (size_t)(a->n ? 2 * a->n : 1));
         if (!p)
@@ -39,19 +40,20 @@ static weir_status add(weir_asks *a, int layer, int64_t unit, weir_err *err)
 /* "421", "0:8", "L3N9", "L3N0:8" */
 static weir_status parse_one(weir_asks *a, const char *text, weir_err *err)
 {
-    const char *p = text;
+    const char *p = text, letter = a->heads ? 'H' : 'N';
     int64_t layer = -1, lo, hi;
     bool named = *p == 'L' || *p == 'l';
-    bool good = !named || (p++, read_number(&p, &layer) && layer < 100000 && (*p == 'N' || *p == 'n') && p++);
+    bool good = !named || (p++, read_number(&p, &layer) && layer < 100000 && (*p & ~32) == letter && p++);
     good = good && read_number(&p, &lo);
     if (good) {
         hi = lo + 1;
         if (*p == ':')
-            good = (p++, read_number(&p, &hi)) && hi > lo && hi - lo <= MOST_ASKED;
+            good = (p++, read_number(&p, &hi)) && hi > lo;
     }
     if (!good || *p)
         return weir_fail(err, WEIR_E_ARG,
-                         "\"%s\" is no neuron: write 421, 0:8, L3N9, lists of these with commas, @FILE, or all", text);
+                         "\"%s\" is no %s: write %s, 0:8, L3%c9, lists of these with commas, @FILE, or all", text,
+                         a->heads ? "head" : "neuron", a->heads ? "4" : "421", letter);
     for (int64_t u = lo; u < hi; u++)
         WEIR_TRY(add(a, (int)layer, u, err));
     return WEIR_OK;
@@ -64,6 +66,8 @@ static weir_status parse_file(weir_asks *a, const char *path, bool *all, weir_er
 {
     char *line = NULL;
     size_t room = 0;
+    if (!*path)
+        return weir_fail(err, WEIR_E_ARG, "@ without the name of a file");
     FILE *f = fopen(path, "r");
     weir_status st = f ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot open %s: %s", path, strerror(errno));
     while (st == WEIR_OK && getline(&line, &room, f) >= 0) {
@@ -115,22 +119,33 @@ static void sort_asks(weir_asks *a)
     a->n = n;
 }
 
-weir_status weir_asks_parse(weir_asks *out, const weir_opt_list *texts, weir_err *err)
+static weir_status parse(weir_asks *out, const weir_opt_list *texts, weir_err *err)
 {
     weir_status st = WEIR_OK;
     bool all = false;
-    *out = (weir_asks){0};
     for (int i = 0; i < texts->n && st == WEIR_OK; i++) {
         char *copy = strdup(texts->v[i]);
         st = copy ? parse_list(out, copy, &all, err) : no_memory(err);
         free(copy);
     }
     if (st == WEIR_OK && texts->n && !all && out->n == 0)
-        st = weir_fail(err, WEIR_E_ARG, "no neuron is named");
+        st = weir_fail(err, WEIR_E_ARG, "no %s is named", out->heads ? "head" : "neuron");
     if (all)
         out->n = 0;
     sort_asks(out);
     return st;
+}
+
+weir_status weir_asks_parse(weir_asks *out, const weir_opt_list *texts, weir_err *err)
+{
+    *out = (weir_asks){0};
+    return parse(out, texts, err);
+}
+
+weir_status weir_asks_parse_heads(weir_asks *out, const weir_opt_list *texts, weir_err *err)
+{
+    *out = (weir_asks){.heads = true};
+    return parse(out, texts, err);
 }
 
 void weir_asks_free(weir_asks *a)

@@ -5,12 +5,15 @@
 #include "cli/opt.h"
 #include "dump.h"
 
-/* --neurons: "421", "0:8" (half open), "L3N9", "L3N0:8", lists with commas, "@FILE" with such lists in lines, "all". */
+/* --neurons: "421", "0:8" (half open), "L3N9", "L3N0:8", lists with commas, "@FILE" with such lists in lines, "all".
+ * --heads: the same with H for N. */
 typedef struct weir_asks {
     weir_neuron_ask *ask; /* [n] by layer, then unit, each once */
     int64_t n;            /* 0: all */
+    bool heads;           /* of heads, not of neurons */
 } weir_asks;
 WEIR_CHECKED weir_status weir_asks_parse(weir_asks *out, const weir_opt_list *texts, weir_err *err);
+WEIR_CHECKED weir_status weir_asks_parse_heads(weir_asks *out, const weir_opt_list *texts, weir_err *err);
 void weir_asks_free(weir_asks *a);
 /* Is this neuron asked for? */
 bool weir_asks_have(const weir_asks *a, int layer, int64_t unit);

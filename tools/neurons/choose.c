@@ -56,9 +56,14 @@ static int by_figure(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
+double weir_density(const weir_neuron_stats *st)
+{
+    return st->count ? (double)st->above[0] / (double)st->count : 0;
+}
+
 static bool dense(const weir_choice *c, const weir_neuron_stats *st)
 {
-    double density = st->count ? (double)st->above[0] / (double)st->count : 0;
+    double density = weir_density(st);
     return density >= c->min_density && density <= c->max_density;
 }
 

@@ -27,6 +27,9 @@ typedef struct weir_choice {
     double min_density, max_density; /* share of values above 0 */
 } weir_choice;
 
+/* The share of a neuron's values that lie above 0; 0 where it has none. */
+double weir_density(const weir_neuron_stats *st);
+
 /* *shown is to be freed. Neurons without the figure that is sorted by (NaN) come last; ties in the search's order. A
  * neuron or a layer that is asked for and not there is WEIR_E_ARG. */
 WEIR_CHECKED weir_status weir_choose(const weir_neurons *s, const weir_choice *c, weir_shown **shown, int64_t *n,

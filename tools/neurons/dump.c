@@ -21,10 +21,6 @@ static weir_status count_vocab(weir_neurons_dump *d, weir_err *err)
     weir_err why = {0};
     weir_str bytes;
     const char *tokenizer = weir_dump_attr(d->r, "tokenizer_fingerprint");
-    if (d->o.tok) {
-        d->n_vocab = weir_tokenizer_size(d->o.tok);
-        return WEIR_OK;
-    }
     while (d->n_vocab < INT32_MAX && weir_dump_token_bytes(d->r, (int32_t)d->n_vocab, &bytes, &why) == WEIR_OK)
         d->n_vocab++;
     if (d->n_vocab == 0 && (why.code == WEIR_E_NOMEM || (tokenizer && *tokenizer))) {
@@ -60,8 +56,6 @@ static weir_status find_kinds(weir_neurons_dump *d, weir_err *err)
 
 weir_status weir_neurons_dump_vocab(weir_neurons_dump *d, weir_neurons *s, weir_err *err)
 {
-    if (d->o.tok)
-        return weir_neurons_vocab(s, d->o.tok, err);
     int64_t *offset = calloc((size_t)d->n_vocab + 1, sizeof *offset);
     uint8_t *special = calloc((size_t)d->n_vocab + 1, 1), *bytes = NULL;
     weir_status st = offset && special ? WEIR_OK : no_memory(err);
@@ -70,7 +64,7 @@ weir_status weir_neurons_dump_vocab(weir_neurons_dump *d, weir_neurons *s, weir_
         st = weir_dump_token_bytes(d->r, (int32_t)i, &token, err);
         if (st == WEIR_OK)
             offset[i + 1] = offset[i] + (int64_t)token.n;
-        special[i] = d->kind[i] != 0;
+        special[i] = (d->kind[i] & WEIR_KIND_SPECIAL) != 0;
     }
     if (st == WEIR_OK && !(bytes = malloc((size_t)offset[d->n_vocab] + 1)))
         st = no_memory(err);
@@ -89,6 +83,21 @@ weir_status weir_neurons_dump_vocab(weir_neurons_dump *d, weir_neurons *s, weir_
 
 /* --- opening */
 
+/* "1/4": the second of four; nothing in a dump of the whole text. */
+static weir_status read_shard(weir_neurons_dump *d, weir_err *err)
+{
+    char number[24] = "";
+    const char *text = weir_dump_attr(d->r, "shard"), *slash = text ? strchr(text, '/') : NULL;
+    if (!text || !*text)
+        return WEIR_OK;
+    if (slash && (size_t)(slash - text) < sizeof number)
+        memcpy(number, text, (size_t)(slash - text));
+    if (!weir_parse_int(number, &d->shard) || !weir_parse_int(slash + 1, &d->shards) || d->shard < 0 ||
+        d->shard >= d->shards || d->shards > INT32_MAX)
+        return weir_fail(err, WEIR_E_FORMAT, "shard is %s", text);
+    return WEIR_OK;
+}
+
 static weir_status open_dump(weir_neurons_dump *d, weir_err *err)
 {
     WEIR_TRY(weir_dump_open(&d->r, d->o.path, err));
@@ -97,6 +106,7 @@ static weir_status open_dump(weir_neurons_dump *d, weir_err *err)
     const char *first = weir_dump_attr(d->r, "shard_first_doc");
     if (first && (!weir_parse_int(first, &d->first_doc) || d->first_doc < 0))
         return weir_fail(err, WEIR_E_FORMAT, "shard_first_doc is %s", first);
+    WEIR_TRY(read_shard(d, err));
     WEIR_TRY(weir_dump_choose(d, err));
     WEIR_TRY(count_vocab(d, err));
     return find_kinds(d, err);
@@ -180,12 +190,8 @@ void weir_neurons_dump_about(weir_neurons_dump *d, weir_neurons_about *about)
                                   .tokenizer = attr(d, "tokenizer_fingerprint"),
                                   .source = attr(d, "run_options"),
                                   .interventions = attr(d, "interventions"),
+                                  .shard = d->shard,
+                                  .shards = d->shards,
                                   .rows_done = d->rows,
                                   .complete = weir_dump_is_complete(d->r)};
-    const char *shard = attr(d, "shard"), *slash = strchr(shard, '/');
-    int64_t shards;
-    if (slash && weir_parse_int(slash + 1, &shards) && shards > 0) {
-        about->shards = shards;
-        about->shard = strtoll(shard, NULL, 10);
-    }
 }

@@ -53,7 +53,7 @@ int64_t weir_neurons_dump_vocabulary(const weir_neurons_dump *d);
 /* An HDF5 file that is no result of a search: what is wrong with it weir_neurons_dump_open says. */
 bool weir_neurons_is_dump(const char *path);
 
-/* The dump's own vocabulary, or the tokenizer's if there is one. */
+/* The dump's own vocabulary. */
 WEIR_CHECKED weir_status weir_neurons_dump_vocab(weir_neurons_dump *d, weir_neurons *s, weir_err *err);
 /* All rows. p may be NULL. WEIR_STOP: a signal came; what was fed is whole hook by hook, not row by row: no result. */
 WEIR_CHECKED weir_status weir_neurons_dump_feed(weir_neurons_dump *d, weir_neurons *s, weir_progress *p, weir_err *err);

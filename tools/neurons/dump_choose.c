@@ -5,30 +5,7 @@
 
 #include "ask.h"
 #include "dump_impl.h"
-
-/* Short names, as `weir trace --site` has them. */
-static const struct site_name {
-    const char *name, *point, *canonical;
-} site_names[] = {
-    {"resid_pre", "hook_resid_pre", "resid_pre"},
-    {"resid_mid", "hook_resid_mid", "resid_mid"},
-    {"resid_post", "hook_resid_post", "resid_post"},
-    {"attn_out", "hook_attn_out", "attn_out"},
-    {"mlp_out", "hook_mlp_out", "mlp_out"},
-    {"ln1", "ln1.hook_out", "ln1"},
-    {"ln2", "ln2.hook_out", "ln2"},
-    {"pre", "mlp.hook_pre", "pre"},
-    {"mlp_pre", "mlp.hook_pre", "pre"},
-    {"gate", "mlp.hook_pre", "gate"},
-    {"gate_act", "mlp.hook_pre", "gate-act"},
-    {"up", "mlp.hook_pre_linear", "up"},
-    {"post", "mlp.hook_post", "post"},
-    {"mlp_post", "mlp.hook_post", "post"},
-    {"q", "attn.hook_q", "q"},
-    {"k", "attn.hook_k", "k"},
-    {"v", "attn.hook_v", "v"},
-    {"z", "attn.hook_z", "z"},
-};
+#include "sites.h"
 
 static weir_status no_memory(weir_err *err)
 {
@@ -147,48 +124,39 @@ static bool matches(const char *pattern, const char *name, int depth)
     return false;
 }
 
-/* The next of a list with commas; those in braces do not separate. The text is cut up. NULL: there are no more. */
-static char *next_site(char **rest)
+/* What only gated MLPs have; whether the dump's is one, its model says. */
+static weir_status check_gate(const weir_neurons_dump *d, const weir_short_site *site, weir_err *err)
 {
-    char *site = *rest, *p = site;
-    int depth = 0;
-    if (!site)
-        return NULL;
-    while (*p && (*p != ',' || depth > 0)) {
-        depth += (*p == '{') - (*p == '}');
-        p++;
-    }
-    *rest = *p ? p + 1 : NULL;
-    *p = 0;
-    return site;
+    bool act = strcmp(site->kept, "gate-act") == 0;
+    if (!act && strcmp(site->kept, "gate") != 0)
+        return WEIR_OK;
+    if (d->o.model && !weir_model_info_of(d->o.model)->gated)
+        return weir_fail(err, WEIR_E_ARG, "%s: the MLP of this model has no gate", site->kept);
+    if (act && !d->o.model)
+        return weir_fail(err, WEIR_E_ARG, "gate-act: the activation is the model's; name it with --model");
+    return WEIR_OK;
 }
 
 /* All points of one site, which is a short name or a name with globs. */
 static weir_status choose_site(weir_neurons_dump *d, const char *asked, weir_err *err)
 {
-    char name[256], there[400];
-    const struct site_name *is = NULL;
+    char there[400];
+    const weir_short_site *is = weir_short_site_of(asked);
     int found = 0;
     bool bad = false;
-    snprintf(name, sizeof name, "%s", asked);
-    for (char *p = name; *p; p++)
-        *p = *p == '-' ? '_' : *p;
-    for (size_t i = 0; i < sizeof site_names / sizeof *site_names; i++)
-        if (strcmp(name, site_names[i].name) == 0)
-            is = &site_names[i];
-    if (is && strcmp(is->name, "gate_act") == 0 && (!d->o.model || !weir_model_info_of(d->o.model)->gated))
-        return weir_fail(err, WEIR_E_ARG,
-                         d->o.model ? "gate-act: the MLP of this model has no gate"
-                                    : "gate-act: the activation is the model's; name it with --model");
+    if (weir_site_has_units(asked))
+        return weir_fail(err, WEIR_E_ARG, "%s: units are chosen with --neurons", asked);
+    if (is)
+        WEIR_TRY(check_gate(d, is, err));
     for (int i = 0; i < weir_dump_n_hooks(d->r); i++) {
         const weir_dump_hook *h = weir_dump_hook_at(d->r, i);
         char point[256];
         snprintf(point, sizeof point, "blocks.%d.%s", h->layer, is ? is->point : "");
-        if (is ? strcmp(point, h->name) != 0 : !matches(name, h->name, 0))
+        if (is ? strcmp(point, h->name) != 0 : !matches(asked, h->name, 0))
             continue;
         found++;
         if (h->layer < 0 || weir_layers_have(d->o.layers, h->layer, &bad))
-            WEIR_TRY(add(d, i, is ? is->canonical : h->name, err));
+            WEIR_TRY(add(d, i, is ? is->kept : h->name, err));
     }
     if (found)
         return WEIR_OK;
@@ -246,7 +214,7 @@ weir_status weir_dump_choose(weir_neurons_dump *d, weir_err *err)
     if (!sites)
         return no_memory(err);
     weir_status st = WEIR_OK;
-    for (char *site = next_site(&rest); site && st == WEIR_OK; site = next_site(&rest))
+    for (char *site = weir_next_site(&rest); site && st == WEIR_OK; site = weir_next_site(&rest))
         st = choose_site(d, site, err);
     free(sites);
     if (st == WEIR_OK)

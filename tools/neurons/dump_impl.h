@@ -21,7 +21,8 @@ struct weir_neurons_dump {
     weir_neurons_dump_options o;
     weir_dump_reader *r;
     int64_t rows;
-    int64_t first_doc; /* a shard's documents count from this number */
+    int64_t first_doc;     /* a shard's documents count from this number */
+    int64_t shard, shards; /* 0, 0: the whole text */
     int n;
     weir_neurons_table *table; /* [n] */
     weir_dump_source *source;  /* [n] */

@@ -45,6 +45,17 @@ static const char *attr(weir_dump_reader *d, const char *name, const char *other
     return text ? text : other;
 }
 
+/* If the model is at hand, its tokenizer knows a BOS that stands in the text where the run gave none. */
+static void open_tokenizer(weir_top *r, const char *fingerprint)
+{
+    weir_session *s = &r->session;
+    if (!s->model || !*fingerprint || weir_tokenizer_open(&s->tok, s->model_path, NULL, NULL) != WEIR_OK ||
+        strcmp(weir_tokenizer_fingerprint(s->tok), fingerprint) == 0)
+        return;
+    weir_tokenizer_free(s->tok);
+    s->tok = NULL;
+}
+
 /* The dump's own words about itself: the model that goes with it, and how its text was cut. */
 static int look_inside(weir_top *r, int64_t *ctx, int64_t *stride, char bos[8])
 {
@@ -58,6 +69,8 @@ static int look_inside(weir_top *r, int64_t *ctx, int64_t *stride, char bos[8])
         *stride = 0;
     snprintf(bos, 8, "%s", attr(d, "bos", ""));
     int code = weir_top_find_model(r, attr(d, "fingerprint", ""), attr(d, "model", "one without a name"));
+    if (code == WEIR_EXIT_OK)
+        open_tokenizer(r, attr(d, "tokenizer_fingerprint", ""));
     weir_dump_close(d);
     return code;
 }
@@ -70,6 +83,7 @@ static int open_dump(weir_top *r)
                                    .ask = r->asks.ask,
                                    .n_ask = r->asks.n,
                                    .model = r->session.model,
+                                   .tok = r->session.tok,
                                    .mask_bos = r->masks.bos,
                                    .mask_special = r->masks.special,
                                    .mask_id = r->masks.id,

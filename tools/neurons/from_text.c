@@ -39,6 +39,16 @@ static int describe(weir_top *r)
     return code;
 }
 
+/* A search visits what it keeps of all neurons in every pass: passes larger than the usual ones cost it less. Memory
+ * that is bounded is for the user to share out. */
+static int64_t rows_of_a_pass(const weir_top *r)
+{
+    enum { SEARCHED = 1024 };
+    const weir_run_args *run = &r->a->session.run;
+    const bool chosen = weir_cli_given(r->cli, "batch") || run->memory;
+    return chosen || run->batch > SEARCHED ? run->batch : SEARCHED;
+}
+
 /* The model, the hook points of the search, the text, and the run, in the order in which mistakes are best told. */
 static int open_run(weir_top *r)
 {
@@ -52,7 +62,7 @@ static int open_run(weir_top *r)
     if (code == WEIR_EXIT_OK)
         code = weir_live_tables(&r->live);
     if (code == WEIR_EXIT_OK)
-        r->a->session.run.batch = weir_live_batch(&r->live, r->a->session.run.batch);
+        r->a->session.run.batch = weir_live_batch(&r->live, rows_of_a_pass(r));
     if (code == WEIR_EXIT_OK)
         code = weir_session_text(&r->session);
     return code == WEIR_EXIT_OK ? weir_session_run(&r->session) : code;
@@ -118,6 +128,17 @@ static weir_status feed(weir_top *r, weir_err *err)
     return st;
 }
 
+/* A text without rows is a mistake; a shard without them is one of the whole all the same. */
+static int check_rows(const weir_top *r, bool enough)
+{
+    const weir_docs_block *shard = weir_docs_block_of(r->session.in.docs);
+    if ((shard ? shard->docs : weir_feed_counts_of(r->session.feed).docs) == 0)
+        return weir_cli_error(r->cli, "the input holds no document");
+    if (!shard && !enough && r->live.kept == 0)
+        return weir_cli_error(r->cli, "--positions %s: no document has such a row", r->a->session.rows.positions);
+    return WEIR_EXIT_OK;
+}
+
 static int run(weir_top *r)
 {
     weir_err err = {0};
@@ -132,9 +153,7 @@ static int run(weir_top *r)
         return weir_cli_fail(r->cli, &err);
     r->about.rows_done = r->live.kept;
     r->about.complete = true;
-    if (!weir_docs_block_of(r->session.in.docs) && weir_feed_counts_of(r->session.feed).docs == 0)
-        return weir_cli_error(r->cli, "the input holds no document");
-    return WEIR_EXIT_OK;
+    return check_rows(r, st == WEIR_STOP);
 }
 
 static void say_speed(const weir_top *r)

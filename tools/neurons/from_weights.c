@@ -1,12 +1,29 @@
 /* Tokens read from the weights, added to what the search found. */
+#include <math.h>
+
 #include "cli/progress.h"
 #include "cli/say.h"
 #include "cli/signals.h"
 #include "top.h"
 
+/* A wait that nothing explains is a fault: behind `patience` seconds it is said what is being done. */
+typedef struct waiting {
+    weir_cli *cli;
+    weir_progress bar;
+    bool said;
+} waiting;
+
 static void on_progress(void *user, double share)
 {
-    weir_progress_update(user, share, -1);
+    static const double patience = 2;
+    waiting *w = user;
+    double seconds = weir_now() - w->bar.start;
+    if (!w->said && seconds >= patience && share > 0 && share < 1) {
+        weir_cli_note(w->cli, "reading tokens from the weights: about %.0f s more (--weights no leaves them out)",
+                      ceil(seconds * (1 - share) / share));
+        w->said = true;
+    }
+    weir_progress_update(&w->bar, share, -1);
 }
 
 /* A result may have them already. */
@@ -22,7 +39,7 @@ static bool are_there(const weir_neurons *s)
 static int find(weir_top *r)
 {
     weir_err err = {0};
-    weir_progress bar;
+    waiting w = {.cli = r->cli};
     weir_neurons_weights_options o;
     int64_t known = weir_neurons_vocab_size(r->s), rows = r->session.info->V;
     weir_neurons_weights_options_init(&o);
@@ -31,10 +48,10 @@ static int find(weir_top *r)
     o.kernel = r->o.kernel;
     o.stop = weir_signals_stop;
     o.progress = on_progress;
-    o.user = &bar;
-    weir_progress_start(&bar, r->cli);
+    o.user = &w;
+    weir_progress_start(&w.bar, r->cli);
     weir_status st = weir_neurons_weights(r->s, r->session.model, &o, &err);
-    weir_progress_stop(&bar, r->cli);
+    weir_progress_stop(&w.bar, r->cli);
     if (st == WEIR_STOP)
         return weir_cli_error(r->cli, "stopped by signal %d", weir_signals_seen());
     return st == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(r->cli, &err);

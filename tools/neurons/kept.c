@@ -5,6 +5,7 @@
 
 #include "cli/progress.h"
 #include "cli/say.h"
+#include "output.h"
 
 static bool exists(const char *path)
 {
@@ -53,6 +54,9 @@ int weir_kept_check(weir_kept *k)
 {
     if ((size_t)snprintf(k->part, sizeof k->part, "%s.part", k->path) >= sizeof k->part)
         return weir_cli_error(k->cli, "%.80s...: the name is too long", k->path);
+    int code = weir_output_place(k->cli, k->path);
+    if (code != WEIR_EXIT_OK)
+        return code;
     if (exists(k->path) && !weir_neurons_is_file(k->path))
         return weir_cli_error(k->cli, "%s exists and is no result of neuron-top: choose another name", k->path);
     if (exists(k->part) && !k->resume && !k->force)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/say.h"
+#include "sites.h"
 
 static weir_status no_memory(weir_err *err)
 {
@@ -12,22 +13,6 @@ static weir_status no_memory(weir_err *err)
 }
 
 /* --- tables */
-
-/* The name of a site as results have it: the short one where the point has one. */
-static const char *site_name(const weir_point *p, const char *asked)
-{
-    static const char *const name[WEIR_SITE_COUNT] = {
-        [WEIR_SITE_RESID_PRE] = "resid_pre", [WEIR_SITE_RESID_MID] = "resid_mid", [WEIR_SITE_RESID_POST] = "resid_post",
-        [WEIR_SITE_ATTN_OUT] = "attn_out",   [WEIR_SITE_MLP_OUT] = "mlp_out",     [WEIR_SITE_LN1_OUT] = "ln1",
-        [WEIR_SITE_LN2_OUT] = "ln2",         [WEIR_SITE_MLP_PRE] = "pre",         [WEIR_SITE_MLP_PRE_LINEAR] = "up",
-        [WEIR_SITE_MLP_POST] = "post",       [WEIR_SITE_Q] = "q",                 [WEIR_SITE_K] = "k",
-        [WEIR_SITE_V] = "v",                 [WEIR_SITE_Z] = "z"};
-    if (strcmp(asked, "gate_act") == 0)
-        return "gate-act";
-    if (strcmp(asked, "gate") == 0)
-        return "gate";
-    return strchr(asked, '.') || strncmp(asked, "hook", 4) == 0 || !name[p->site] ? p->name : name[p->site];
-}
 
 static int by_number(const void *a, const void *b)
 {
@@ -47,7 +32,8 @@ static weir_status choose_units(const weir_live *l, const weir_point *p, int64_t
         if (a->layer != -1 && a->layer != p->layer)
             continue;
         if (a->unit >= p->width)
-            return weir_fail(err, WEIR_E_ARG, "%lld: %s has %lld units, from 0", (long long)a->unit, p->name, (long long)p->width);
+            return weir_fail(err, WEIR_E_ARG, "%lld: %s has %lld units, from 0", (long long)a->unit, p->name,
+                             (long long)p->width);
         (*units)[(*n)++] = a->unit;
     }
     qsort(*units, (size_t)*n, sizeof **units, by_number);
@@ -59,11 +45,13 @@ static weir_status choose_units(const weir_live *l, const weir_point *p, int64_t
     return WEIR_OK;
 }
 
-static weir_status add_table(weir_live *l, const weir_point *p, const char *site, weir_err *err)
+/* site: what was asked for, if it is a short name. */
+static weir_status add_table(weir_live *l, const weir_point *p, const weir_short_site *site, weir_err *err)
 {
     int64_t *units = NULL, n = p->width;
     if (p->keyed)
-        return weir_fail(err, WEIR_E_UNSUPPORTED, "%s has keys where other points have units: it cannot be searched", p->name);
+        return weir_fail(err, WEIR_E_UNSUPPORTED, "%s has keys where other points have units: it cannot be searched",
+                         p->name);
     weir_status st = l->asks->n ? choose_units(l, p, &units, &n, err) : WEIR_OK;
     if (st != WEIR_OK || n == 0) {
         free(units);
@@ -77,47 +65,36 @@ static weir_status add_table(weir_live *l, const weir_point *p, const char *site
         free(units);
         return no_memory(err);
     }
-    table[l->n_tables] = (weir_neurons_table){
-        .hook = p->name, .site = site_name(p, site), .layer = p->layer, .width = p->width, .n = n, .units = units};
-    source[l->n_tables++] = (weir_live_source){p, strcmp(site, "gate_act") == 0};
+    table[l->n_tables] = (weir_neurons_table){.hook = p->name,
+                                              .site = site ? site->kept : p->name,
+                                              .layer = p->layer,
+                                              .width = p->width,
+                                              .n = n,
+                                              .units = units};
+    source[l->n_tables++] = (weir_live_source){p, site && strcmp(site->kept, "gate-act") == 0};
     return WEIR_OK;
 }
 
 /* All points of one site, or of names with globs. */
-static weir_status add_site(weir_live *l, char *site, weir_err *err)
+static weir_status add_site(weir_live *l, const char *site, weir_err *err)
 {
     const weir_point *point;
     const weir_model *m = l->session->model;
     int64_t n = weir_model_points(m, &point);
     weir_selector *sel;
-    for (char *p = site; *p; p++)
-        *p = *p == '-' ? '_' : *p;
-    bool gate_act = strcmp(site, "gate_act") == 0;
+    const weir_short_site *known = weir_short_site_of(site);
+    bool gate_act = known && strcmp(known->kept, "gate-act") == 0;
+    if (weir_site_has_units(site))
+        return weir_fail(err, WEIR_E_ARG, "%s: units are chosen with --neurons", site);
     if (gate_act && !l->session->info->gated)
         return weir_fail(err, WEIR_E_ARG, "gate-act: the MLP of %s has no gate", l->session->info->name);
     WEIR_TRY(weir_selector_build(&sel, m, NULL, l->layers ? l->layers : "all", gate_act ? "gate" : site, err));
     weir_status st = WEIR_OK;
-    if (strchr(site, '['))
-        st = weir_fail(err, WEIR_E_ARG, "%s: units are chosen with --neurons", site);
     for (int64_t i = 0; i < n && st == WEIR_OK; i++)
         if (weir_selector_matches(sel, &point[i]))
-            st = add_table(l, &point[i], site, err);
+            st = add_table(l, &point[i], known, err);
     weir_selector_free(sel);
     return st;
-}
-
-/* The next of the sites between commas, those in braces and brackets left alone. */
-static char *next_site(char **rest)
-{
-    char *site = *rest, *p = site;
-    int depth = 0;
-    if (!site)
-        return NULL;
-    for (; *p && (*p != ',' || depth); p++)
-        depth += (*p == '{' || *p == '[') - (*p == '}' || *p == ']');
-    *rest = *p ? p + 1 : NULL;
-    *p = 0;
-    return site;
 }
 
 /* A neuron that is named and lies in no table is a mistake, not a shorter answer. */
@@ -129,7 +106,8 @@ static weir_status check_asks(const weir_live *l, weir_err *err)
         for (int t = 0; t < l->n_tables && !found; t++)
             found = l->table[t].layer == a->layer;
         if (!found)
-            return weir_fail(err, WEIR_E_ARG, "L%dN%lld: layer %d is not searched (layers count from 0 to %lld; --layers chooses)",
+            return weir_fail(err, WEIR_E_ARG,
+                             "L%dN%lld: layer %d is not searched (layers count from 0 to %lld; --layers chooses)",
                              a->layer, (long long)a->unit, a->layer, (long long)l->session->info->L - 1);
     }
     return WEIR_OK;
@@ -140,7 +118,7 @@ int weir_live_tables(weir_live *l)
     weir_err err = {0};
     char *sites = strdup(l->sites), *rest = sites;
     weir_status st = sites ? WEIR_OK : no_memory(&err);
-    for (char *site = next_site(&rest); site && st == WEIR_OK; site = next_site(&rest))
+    for (char *site = weir_next_site(&rest); site && st == WEIR_OK; site = weir_next_site(&rest))
         st = add_site(l, site, &err);
     free(sites);
     if (st == WEIR_OK)

@@ -24,8 +24,8 @@ typedef struct weir_live {
     const char *sites, *layers; /* as on the command line; layers NULL: all */
     const weir_asks *asks;
     const weir_masks *masks;
-    double max_norm_ratio; /* a row is left out if its hook_resid_pre of the layer has a norm above so many times the median of
-                              the rows of its window; 0: none is */
+    double max_norm_ratio; /* a row is left out if its hook_resid_pre of the layer has a norm above so many times the
+                              median of the rows of its window; 0: none is */
     /* what it came to */
     weir_neurons_table *table; /* [n_tables] hook points in the order of sites asked for, then of layers */
     int n_tables;
@@ -40,7 +40,7 @@ typedef struct weir_live {
     uint8_t *mask; /* [rows of a pass] */
     uint8_t *skip; /* [rows of a pass] of the layer that is running, with max_norm_ratio */
     double *norm, *sorted;
-    float *acted;  /* gate-act: the rows of a pass */
+    float *acted; /* gate-act: the rows of a pass */
     int64_t room, acted_room;
 } weir_live;
 
@@ -49,7 +49,8 @@ int weir_live_tables(weir_live *l);
 /* The rows of a pass must hold whole windows where max_norm_ratio asks for medians: how many that are, at least. */
 int64_t weir_live_batch(const weir_live *l, int64_t batch);
 int weir_live_attach(weir_live *l, weir_neurons *s);
-/* Runs one batch; *more = false: there was none. Afterwards l->between says whether what has been fed are whole documents. */
+/* Runs one batch; *more = false: there was none. Afterwards l->between says whether what has been fed are whole
+ * documents. */
 WEIR_CHECKED weir_status weir_live_next(weir_live *l, bool *more, weir_err *err);
 void weir_live_free(weir_live *l);
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "head.h"
 #include "sections.h"
 #include "view.h"
 
@@ -54,61 +55,14 @@ static void put_options(ndjson *o)
     weir_jsonw_end(w);
 }
 
-static void put_counts(ndjson *o)
-{
-    weir_neurons_counts c = weir_neurons_counts_of(o->v->s);
-    weir_jsonw *w = &o->w;
-    weir_jsonw_key_int(w, "docs", c.docs);
-    weir_jsonw_key_int(w, "tokens", c.rows);
-    weir_jsonw_key_int(w, "counted", c.masked[0]);
-    weir_jsonw_key(w, "masked");
-    weir_jsonw_object(w);
-    weir_jsonw_key_int(w, "bos", c.masked[WEIR_MASK_BOS]);
-    weir_jsonw_key_int(w, "special", c.masked[WEIR_MASK_SPECIAL]);
-    weir_jsonw_key_int(w, "id", c.masked[WEIR_MASK_ID]);
-    weir_jsonw_end(w);
-}
-
-static void put_tables(ndjson *o)
-{
-    weir_jsonw *w = &o->w;
-    weir_jsonw_key(w, "tables");
-    weir_jsonw_array(w);
-    for (int t = 0; t < weir_neurons_n_tables(o->v->s); t++) {
-        const weir_neurons_table *table = weir_neurons_table_at(o->v->s, t);
-        weir_jsonw_object(w);
-        weir_jsonw_key_cstr(w, "hook", table->hook);
-        weir_jsonw_key_cstr(w, "site", table->site);
-        weir_jsonw_key_int(w, "layer", table->layer);
-        weir_jsonw_key_int(w, "neurons", table->n);
-        weir_jsonw_key_int(w, "skipped", weir_neurons_skipped(o->v->s, t));
-        weir_jsonw_end(w);
-    }
-    weir_jsonw_end(w);
-}
-
 static void put_head(ndjson *o)
 {
-    const weir_neurons_about *a = weir_neurons_about_of(o->v->s);
     weir_jsonw *w = &o->w;
     weir_jsonw_object(w);
     weir_jsonw_key_cstr(w, "schema", "weir-neurons/1");
-    weir_jsonw_key_cstr(w, "weir", weir_version());
-    weir_jsonw_key_cstr(w, "model", a->model);
-    weir_jsonw_key_cstr(w, "family", a->family);
-    weir_jsonw_key_cstr(w, "fingerprint", a->fingerprint);
-    weir_jsonw_key_cstr(w, "tokenizer", a->tokenizer);
-    weir_jsonw_key_cstr(w, "input", o->v->input);
-    weir_jsonw_key(w, "source");
-    weir_jsonw_json(w, a->source);
-    weir_jsonw_key(w, "interventions");
-    weir_jsonw_json(w, a->interventions);
-    weir_jsonw_key_int(w, "shard", a->shard);
-    weir_jsonw_key_int(w, "shards", a->shards);
-    weir_jsonw_key_bool(w, "complete", a->complete);
-    put_counts(o);
+    weir_head_json_run(w, o->v->s, o->v->input);
     put_options(o);
-    put_tables(o);
+    weir_head_json_tables(w, o->v->s);
     weir_jsonw_key_int(w, "neurons", o->v->n);
     weir_jsonw_end(w);
     fputc('\n', w->f);

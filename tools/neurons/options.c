@@ -17,11 +17,13 @@ static int read_dedup(weir_top *r)
             r->o.dedup = (weir_neurons_dedup)i;
             return WEIR_EXIT_OK;
         }
-    if (strncmp(text, "text:", 5) == 0 && weir_parse_int(text + 5, &r->o.dedup_n) && r->o.dedup_n > 0) {
+    if (strncmp(text, "text:", 5) == 0 && weir_parse_int(text + 5, &r->o.dedup_n) && r->o.dedup_n > 0 &&
+        r->o.dedup_n <= WEIR_NEURONS_MAX_DEDUP_N) {
         r->o.dedup = WEIR_DEDUP_TEXT;
         return WEIR_EXIT_OK;
     }
-    return weir_cli_usage(r->cli, "--dedup %s: none, window, doc, text, or text:N with N of 1 or more", text);
+    return weir_cli_usage(r->cli, "--dedup %s: none, window, doc, text, or text:N with N of 1 to %d", text,
+                          WEIR_NEURONS_MAX_DEDUP_N);
 }
 
 static bool read_sides(const char *text, int64_t *before, int64_t *after)
@@ -52,8 +54,10 @@ static int read_thresholds(weir_top *r)
     for (int i = 0; i < r->a->thresholds.n; i++) {
         if (r->o.n_thresholds == WEIR_NEURONS_MAX_THRESHOLDS)
             return weir_cli_usage(r->cli, "--threshold: at most %d beside 0", WEIR_NEURONS_MAX_THRESHOLDS - 1);
-        if (!weir_parse_real(r->a->thresholds.v[i], &r->o.threshold[r->o.n_thresholds++]))
-            return weir_cli_usage(r->cli, "--threshold %s: a number", r->a->thresholds.v[i]);
+        double *to = &r->o.threshold[r->o.n_thresholds++];
+        if (!weir_parse_real(r->a->thresholds.v[i], to) || !isfinite((float)*to))
+            return weir_cli_usage(r->cli, "--threshold %s: a number, and none that is too large for a float32",
+                                  r->a->thresholds.v[i]);
     }
     return WEIR_EXIT_OK;
 }
@@ -68,6 +72,18 @@ static int read_lists(weir_top *r)
         return weir_cli_bad_argument(r->cli, "--neurons", &err);
     if (weir_masks_parse(&r->masks, a->mask, &err) != WEIR_OK)
         return weir_cli_bad_argument(r->cli, "--mask", &err);
+    return WEIR_EXIT_OK;
+}
+
+static int check_densities(const weir_top *r)
+{
+    const weir_top_args *a = r->a;
+    if (a->min_density > 1 || a->max_density > 1)
+        return weir_cli_usage(r->cli, "--%s-density %g: a share of tokens, 0 to 1", a->min_density > 1 ? "min" : "max",
+                              a->min_density > 1 ? a->min_density : a->max_density);
+    if (a->min_density > a->max_density)
+        return weir_cli_usage(r->cli, "--min-density %g is above --max-density %g: that is no neuron", a->min_density,
+                              a->max_density);
     return WEIR_EXIT_OK;
 }
 
@@ -92,7 +108,7 @@ static int read_values(weir_top *r)
         code = read[i](r);
     if (code == WEIR_EXIT_OK && a->max_norm_ratio != 0 && a->max_norm_ratio < 1)
         return weir_cli_usage(r->cli, "--max-norm-ratio %g: 1 or more, or 0 for none", a->max_norm_ratio);
-    return code;
+    return code == WEIR_EXIT_OK ? check_densities(r) : code;
 }
 
 static int read_format(weir_top *r)
@@ -134,8 +150,9 @@ static int read_input(weir_top *r)
         return weir_cli_usage(cli, "--from %s, but \"%s\" was given too", a->from, cli->operand[0]);
     const char *path = a->from ? a->from : cli->n_operands == 1 ? cli->operand[0] : NULL;
     if (path && !a->from && looks_like_file(path) && access(path, F_OK) != 0)
-        return weir_cli_error(cli, "cannot open %s: no such file (a text of that name can be given with --file or on standard input)",
-                              path);
+        return weir_cli_error(
+            cli, "cannot open %s: no such file (a text of that name can be given with --file or on standard input)",
+            path);
     bool result = path && weir_neurons_is_file(path);
     if (a->from || result || (path && weir_neurons_is_dump(path))) {
         r->file = path;
@@ -154,12 +171,17 @@ static const char *const of_text[] = {"file",   "docs",       "jsonl",  "field",
                                       "scale",  "add",        "set",    "patch",      "project-out", "hook",
                                       "resume", "checkpoint", "batch",  "memory",     NULL};
 /* Options about what a search keeps: settled where there is a result. */
-static const char *const of_search[] = {"site",       "rank-by", "dedup", "threshold",
-                                        "quantiles",  "random", "seed",    "mask",  "max-norm-ratio",
-                                        "correlated", "spool",  NULL};
+static const char *const of_search[] = {"site", "rank-by", "dedup",          "threshold",  "quantiles", "random",
+                                        "seed", "mask",    "max-norm-ratio", "correlated", "spool",     NULL};
 
 /* Options about what is shown: a result that is written as a result is whole. */
-static const char *const of_view[] = {"neurons", "layer", "sign", "k", "context", "sort", "limit", "min-density", "max-density", NULL};
+static const char *const of_view[] = {"neurons", "layer", "sign",        "k",           "context",
+                                      "sort",    "limit", "min-density", "max-density", NULL};
+
+/* Options that --search leaves no room for: it keeps one place of each neuron, and shows neurons. */
+static const char *const not_of_search[] = {"rank-by", "dedup",       "threshold",   "quantiles",  "random",
+                                            "seed",    "context",     "weights",     "correlated", "sort",
+                                            "limit",   "min-density", "max-density", NULL};
 
 static const char *first_given(const weir_cli *cli, const char *const *names)
 {
@@ -180,8 +202,8 @@ static int check_meaning(const weir_top *r)
                               r->file);
     name = r->input == WEIR_TOP_RESULTS && r->format == WEIR_FORMAT_H5 ? first_given(r->cli, of_view) : NULL;
     if (name)
-        return weir_cli_usage(r->cli, "--%s chooses what is shown, and an HDF5 result is written whole: another --format",
-                              name);
+        return weir_cli_usage(
+            r->cli, "--%s chooses what is shown, and an HDF5 result is written whole: another --format", name);
     name = r->input == WEIR_TOP_RESULTS ? first_given(r->cli, of_search) : NULL;
     if (name)
         return weir_cli_usage(r->cli, "--%s says how to search, and %s is the result of a search: search again with it",
@@ -193,6 +215,11 @@ static int check_search(weir_top *r)
 {
     if (!r->a->search)
         return WEIR_EXIT_OK;
+    const char *name = first_given(r->cli, not_of_search);
+    if (name)
+        return weir_cli_usage(
+            r->cli, "--%s says nothing to --search, which ranks neurons by their best token in TEXT (-k: how many)",
+            name);
     if (r->input == WEIR_TOP_DUMP)
         return weir_cli_usage(r->cli, "--search takes a result beside its text (-o FILE.h5 writes one), and %s is none",
                               r->file);

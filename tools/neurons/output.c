@@ -97,48 +97,27 @@ void weir_input_name(char *buf, size_t n, const char *source)
         snprintf(buf, n, "a text that is not named");
 }
 
-/* Does the file begin as an output of ours in this form? */
-static bool is_ours(const char *path, weir_format format)
+static weir_output_file file_of(const char *path, weir_format format, bool force)
 {
     static const char *const begin[] = {[WEIR_FORMAT_TSV] = "layer\t",
                                         [WEIR_FORMAT_NDJSON] = "{\"schema\":\"weir-neurons",
                                         [WEIR_FORMAT_HTML] = "<!doctype html>"};
-    char buf[4096] = "";
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return false;
-    buf[fread(buf, 1, sizeof buf - 1, f)] = 0;
-    fclose(f);
-    if (format == WEIR_FORMAT_HTML)
-        return strncasecmp(buf, begin[format], strlen(begin[format])) == 0 &&
-               strstr(buf, "<meta name=\"generator\" content=\"weir neuron-top\">");
-    return begin[format] && strncmp(buf, begin[format], strlen(begin[format])) == 0;
+    const bool html = format == WEIR_FORMAT_HTML;
+    return (weir_output_file){.path = path,
+                              .begin = begin[format],
+                              .holds = html ? "<meta name=\"generator\" content=\"weir neuron-top\">" : NULL,
+                              .force = force};
 }
 
 int weir_output_check(const weir_cli *cli, const char *path, weir_format format, bool force)
 {
-    if (is_stdout(path) || force || access(path, F_OK) != 0 || is_ours(path, format))
-        return WEIR_EXIT_OK;
-    return weir_cli_error(cli, "%s exists and is no earlier output of this kind: choose another name, or --force",
-                          path);
+    const weir_output_file f = file_of(path, format, force);
+    return weir_output_free(cli, &f);
 }
 
 int weir_output(const weir_cli *cli, const char *path, weir_format format, bool force,
                 int (*write)(void *ctx, FILE *out), void *ctx)
 {
-    weir_err err = {0};
-    weir_outfile *f;
-    if (is_stdout(path))
-        return write(ctx, stdout);
-    int code = weir_output_check(cli, path, format, force);
-    if (code != WEIR_EXIT_OK)
-        return code;
-    if (weir_outfile_open(&f, path, access(path, F_OK) == 0, &err) != WEIR_OK)
-        return weir_cli_fail(cli, &err);
-    code = write(ctx, weir_outfile_stream(f));
-    if (code != WEIR_EXIT_OK) {
-        weir_outfile_abort(f);
-        return code;
-    }
-    return weir_outfile_commit(f, &err) == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(cli, &err);
+    const weir_output_file f = file_of(path, format, force);
+    return weir_output_put(cli, &f, write, ctx);
 }

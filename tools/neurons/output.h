@@ -2,6 +2,7 @@
 #ifndef WEIR_NEURONS_OUTPUT_H
 #define WEIR_NEURONS_OUTPUT_H
 
+#include "cli/output.h"
 #include "search.h"
 #include "view.h"
 

@@ -24,13 +24,6 @@ function heat(e, value) {
 
 // --- tokens
 
-function drawBytes(e, bytes, id) {
-  if (!bytes.length)
-    e.append(make("span", "escape", "<#" + id + ">"));
-  for (const part of parts(bytes))
-    e.append(part.escape ? make("span", "escape", part.text) : part.text);
-}
-
 function chip(token, note) {
   const e = make("span", "chip");
   drawBytes(e, tokens().bytes(token), tokens().id[token]);
@@ -59,7 +52,7 @@ function drawPiece(piece, hit) {
   const holds = hit.at >= piece.from && hit.at < end;
   if (holds)
     value = hit.value;
-  drawBytes(e, joined(piece.from, end), tokens().id[stream()[piece.from]]);
+  drawBytes(e, joined(piece.from, end, streamAt), tokens().id[stream()[piece.from]]);
   if (tokens().special[stream()[piece.from]])
     e.classList.add("special");
   if (piece.n > 1)
@@ -184,15 +177,6 @@ function edges(column) {
   const k = column < HALVES ? column : 2 * HALVES - column;
   const out = k === 0 && shown.exponent === 20 ? Infinity : edge(k);
   return column < HALVES ? [-out, -edge(k + 1)] : [edge(k + 1), out];
-}
-
-function svg(tag, attributes, text) {
-  const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes))
-    e.setAttribute(name, value);
-  if (text !== undefined)
-    e.textContent = text;
-  return e;
 }
 
 function drawHistogram() {

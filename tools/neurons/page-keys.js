@@ -101,13 +101,6 @@ function setScale(all) {
   redraw();
 }
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
-
-function setTheme(theme) {
-  $("theme").value = theme;
-  document.documentElement.dataset.theme = theme === "auto" ? (dark.matches ? "dark" : "light") : theme;
-}
-
 // --- keyboard
 
 const keys = {
@@ -125,7 +118,7 @@ const keys = {
   "/": () => $("search").select(),
   e: () => opened >= 0 && toggleAll(),
   c: () => setScale(!scaleOfAll),
-  t: () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"),
+  t: otherTheme,
   "?": () => $("help").showModal(),
   Escape: escape,
 };
@@ -190,13 +183,10 @@ $("room").addEventListener("click", event => {
     open(rows.find(r => r.row === row).neuron, "push");
 });
 $("scale").addEventListener("change", event => setScale(event.target.value === "all"));
-$("theme").addEventListener("change", event => setTheme(event.target.value));
-dark.addEventListener("change", () => $("theme").value === "auto" && setTheme("auto"));
 $("help-button").addEventListener("click", () => $("help").showModal());
 addEventListener("hashchange", openHash);
 addEventListener("popstate", openHash);
 
-setTheme("auto");
 provenance();
 filter();
 openHash();

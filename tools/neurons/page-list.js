@@ -1,48 +1,10 @@
 // The list of neurons: filters, sorting, and the rows that can be seen.
 
-const $ = id => document.getElementById(id);
-
-function make(tag, className, text) {
-  const e = document.createElement(tag);
-  if (className)
-    e.className = className;
-  if (text !== undefined)
-    e.textContent = text;
-  return e;
-}
-
-// --- numbers
-
-function short(x) {
-  if (!Number.isFinite(x))
-    return "–";
-  const a = Math.abs(x);
-  return a === 0 ? "0" : a >= 1e5 || a < 1e-3 ? x.toExponential(1) : a >= 1000 ? x.toFixed(0) : x.toPrecision(3);
-}
-
 // The same in fewer characters, for the list.
 function brief(x) {
   const a = Math.abs(x);
   return a >= 1e-3 && a < 1 ? x.toFixed(3) : a > 0 && a < 1e-3 ? x.toExponential(0) : short(x);
 }
-
-// A float in the fewest digits that give it back.
-function exact(x) {
-  if (!Number.isFinite(x))
-    return String(x);
-  for (let digits = 1; digits < 9; digits++) {
-    const text = x.toPrecision(digits);
-    if (Math.fround(Number(text)) === Math.fround(x))
-      return String(Number(text));
-  }
-  return String(Number(x.toPrecision(9)));
-}
-
-function percent(x) {
-  return !Number.isFinite(x) ? "–" : (x >= 0.001 && x < 0.1 ? (100 * x).toFixed(2) : short(100 * x)) + "%";
-}
-
-const grouped = n => n.toLocaleString("en-US");
 
 // --- columns. few, medium, minor: which go first when there is little room.
 

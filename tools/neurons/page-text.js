@@ -1,18 +1,5 @@
 // Text: tokens, stretches of documents, and what is drawn. Text of the corpus enters the page as textContent only.
 
-const tokens = once(() => {
-  const r = new Reader(bytesOf(block("tokens"))), n = r.count();
-  const id = new Int32Array(n), special = new Uint8Array(n), begin = new Uint32Array(n), end = new Uint32Array(n);
-  for (let i = 0; i < n; i++) {
-    id[i] = r.count();
-    const head = r.count();
-    special[i] = head % 2;
-    begin[i] = r.at;
-    end[i] = r.at += Math.floor(head / 2);
-  }
-  return {id, special, bytes: i => r.bytes.subarray(begin[i], end[i])};
-});
-
 const stretches = once(() => {
   const r = new Reader(bytesOf(block("stretches"))), out = [];
   let at = 0;
@@ -31,6 +18,8 @@ const stream = once(() => {
     out[i] = r.count();
   return out;
 });
+
+const streamAt = i => stream()[i];
 
 function stretchOf(at) {
   const all = stretches();
@@ -59,87 +48,12 @@ function windowOf(at, before, after) {
   return {from: Math.max(s.at, at - before), to: Math.min(s.end, at + after + 1), stretch: s};
 }
 
-// --- bytes as characters
-
-// Length of the valid UTF-8 sequence at i, 0: none. Nothing overlong, no surrogates.
-function sequence(b, i) {
-  const c = b[i];
-  const n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-  if (n === 0 || i + n > b.length)
-    return 0;
-  for (let j = 1; j < n; j++)
-    if ((b[i + j] & 0xc0) !== 0x80)
-      return 0;
-  const low = b[i + 1];
-  const bad = c === 0xe0 && low < 0xa0 || c === 0xed && low > 0x9f || c === 0xf0 && low < 0x90 ||
-              c === 0xf4 && low > 0x8f;
-  return bad ? 0 : n;
-}
-
-// What acts, breaks a line, turns text around, or cannot be seen: shown as bytes. As in printable.c.
-const unseen = new RegExp("[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e" +
-                          "\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\u{e0001}-\\u{e007f}]", "u");
-const letters = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"};
-const utf8 = new TextDecoder("utf-8", {ignoreBOM: true});
-
-function hex(bytes) {
-  return Array.from(bytes, x => "\\x" + x.toString(16).padStart(2, "0")).join("");
-}
-
-// Bytes as parts to draw: {text, escape: true where it stands for something else}.
-function parts(b) {
-  const out = [];
-  const put = (text, escape) => {
-    const last = out[out.length - 1];
-    if (last && last.escape === escape)
-      last.text += text;
-    else
-      out.push({text, escape});
-  };
-  for (let i = 0, n; i < b.length; i += n || 1) {
-    n = sequence(b, i);
-    const c = n ? utf8.decode(b.subarray(i, i + n)) : "";
-    if (letters[c])
-      put(letters[c], true);
-    else if (n === 0 || unseen.test(c))
-      put(hex(b.subarray(i, i + (n || 1))), true);
-    else
-      put(c, false);
-  }
-  return out;
-}
-
-function joined(from, to) {
-  const all = [];
-  for (let i = from; i < to; i++)
-    all.push(...tokens().bytes(stream()[i]));
-  return Uint8Array.from(all);
-}
-
-// How many tokens from `from` on (before `to`) make one piece: neighbours that share a character. A special token: one.
-function pieceLength(from, to) {
-  const special = i => tokens().special[stream()[i]];
-  if (special(from))
-    return 1;
-  for (let n = 1; ; n++) {
-    let more = from + n; // three tokens more can end a character
-    while (more < to && more < from + n + 3 && !special(more))
-      more++;
-    const b = joined(from, from + n), ahead = joined(from, more);
-    let i = 0;
-    while (i < b.length)
-      i += sequence(ahead, i) || 1;
-    if (i === b.length || from + n >= more)
-      return n;
-  }
-}
-
 // The pieces of tokens [from, to), whole characters where their stretch has them.
 function pieces(from, to) {
   const s = stretchOf(from), out = [];
   let i = Math.max(s.at, from - 3);
   while (i < to) {
-    const n = pieceLength(i, s.end);
+    const n = pieceLength(i, s.end, streamAt);
     if (i + n > from)
       out.push({from: i, n});
     i += n;
@@ -148,7 +62,7 @@ function pieces(from, to) {
 }
 
 function pieceText(from, n) {
-  const b = joined(from, from + n);
+  const b = joined(from, from + n, streamAt);
   return b.length ? parts(b).map(p => p.text).join("") : "<#" + tokens().id[stream()[from]] + ">";
 }
 

@@ -1,4 +1,5 @@
 /* What neuron-top found, in the form that was asked for. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,30 @@ static weir_view view_of(const weir_top *r, const char *input, FILE *out)
                        .colour = weir_colour_of((weir_colour_asked)r->a->color, out),
                        .width = weir_width_of(r->a->width, out),
                        .out = out};
+}
+
+/* A filter that no neuron passes is told, with the densities that there are. */
+static weir_status say_densities(const weir_top *r, weir_choice c, weir_err *err)
+{
+    weir_shown *all;
+    int64_t n;
+    double lowest = 1, highest = 0;
+    c.sort = WEIR_SORT_ORDER;
+    c.limit = 0;
+    c.min_density = 0;
+    c.max_density = 1;
+    WEIR_TRY(weir_choose(r->s, &c, &all, &n, err));
+    for (int64_t i = 0; i < n; i++) {
+        weir_neuron_stats st;
+        weir_neurons_stats(r->s, all[i].table, all[i].neuron, &st);
+        lowest = fmin(lowest, weir_density(&st));
+        highest = fmax(highest, weir_density(&st));
+    }
+    free(all);
+    if (n)
+        weir_cli_note(r->cli, "no neuron is above 0 at a share of %g to %g of the tokens: here it is %.3g to %.3g",
+                      r->a->min_density, r->a->max_density, lowest, highest);
+    return WEIR_OK;
 }
 
 static int write_view(void *ctx, FILE *out)
@@ -46,6 +71,8 @@ static int write_view(void *ctx, FILE *out)
     v.shown = shown;
     int code = by_format[r->format](&v);
     free(shown);
+    if (code == WEIR_EXIT_OK && v.n == 0 && say_densities(r, c, &err) != WEIR_OK)
+        code = weir_cli_fail(r->cli, &err);
     return code;
 }
 
@@ -114,8 +141,11 @@ static int write_search(void *ctx, FILE *out)
 {
     const weir_top *r = ctx;
     weir_err err = {0};
-    weir_search_view v = {.text = r->s,
+    weir_search_view v = {.cli = r->cli,
+                          .text = r->s,
                           .result = r->result,
+                          .asked = r->a->search,
+                          .beside = r->result ? r->file : NULL,
                           .lists = r->o.lists,
                           .k = r->a->k,
                           .colour = weir_colour_of((weir_colour_asked)r->a->color, out),

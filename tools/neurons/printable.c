@@ -118,6 +118,17 @@ int64_t weir_text_columns(const char *p, size_t n)
     return columns;
 }
 
+bool weir_utf8_locale(void)
+{
+    const char *const name[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (int i = 0; i < 3; i++) {
+        const char *value = getenv(name[i]);
+        if (value && *value)
+            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+    }
+    return false;
+}
+
 /* --- printable */
 
 static void add_escaped(weir_text *t, const char *p, size_t n)

@@ -27,6 +27,8 @@ void weir_text_printable(weir_text *t, const void *p, size_t n);
 /* Appends a token in printable form, its bytes alone. */
 void weir_text_token(weir_text *t, const weir_neurons *s, int32_t id);
 
+/* Does the user's locale say that signs beyond ASCII can be drawn? */
+bool weir_utf8_locale(void);
 /* Columns that n bytes of valid UTF-8 take on a terminal: wide characters two, combining ones none. */
 int64_t weir_text_columns(const char *p, size_t n);
 /* Length of the valid UTF-8 sequence at p (n bytes are there), its code point in *cp; 0: there is none. */

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heat.h"
-#include "printable.h"
+#include "cli/progress.h"
+#include "floor.h"
+#include "head.h"
+#include "output.h"
 #include "sections.h"
 
 /* One neuron and its place in the text. */
@@ -22,6 +24,7 @@ typedef struct fired_list {
     int64_t n;
     weir_neuron_hit *hit; /* room for a list of the text's search */
     weir_text text;
+    weir_floor floor; /* of the neurons that are lowest */
 } fired_list;
 
 static int64_t unit_of(const weir_neurons *s, int t, int64_t i)
@@ -125,6 +128,7 @@ static int each(const weir_search_view *v, put_fn *begin, put_fn *put, weir_err 
             put(v, &l, (weir_neurons_list)which, i);
             ok = !l.text.failed;
         }
+        weir_floor_say(&l.floor, v->cli);
         free(l.f);
         free(l.hit);
         weir_text_free(&l.text);
@@ -148,7 +152,7 @@ static void text_title(const weir_search_view *v, fired_list *l, weir_neurons_li
     (void)i;
     (void)l;
     weir_bold_begin(v->out, v->colour);
-    fprintf(v->out, "%s%s\n", title[which], v->result ? ", by z = (value - mean) / sd in the result" : "");
+    fprintf(v->out, "%s%s\n", title[which], v->result ? ", by z" : "");
     weir_colour_end(v->out, v->colour);
 }
 
@@ -181,11 +185,35 @@ static void text_line(const weir_search_view *v, fired_list *l, weir_neurons_lis
     fputc(']', v->out);
     bool other_site = strcmp(t->site, "post") != 0;
     fprintf(v->out, "%s%s\n", other_site ? "  " : "", other_site ? t->hook : "");
-    (void)which;
+    if (which == WEIR_NEURONS_BOTTOM && !v->result)
+        weir_floor_add(&l->floor, t, (double)f->hit.value, (double)f->hit.value);
+}
+
+/* The same head as that of lists: what was run, and what it is compared with. */
+static void put_head(const weir_search_view *v, weir_text *text)
+{
+    char n[32], input[400];
+    const weir_head h = {.s = v->text, .input = v->asked, .colour = v->colour, .out = v->out, .text = text};
+    weir_head_run(&h);
+    weir_head_sites(&h);
+    fprintf(v->out, "; rank: %s, each neuron by its best token here\n", v->result ? "z" : "value");
+    if (v->result) {
+        weir_input_name(input, sizeof input, weir_neurons_about_of(v->result)->source);
+        fputs("z = (value - mean) / sd in ", v->out);
+        weir_put_safe(v->out, text, v->beside);
+        fputs(": ", v->out);
+        weir_put_safe(v->out, text, input);
+        fprintf(v->out, ", %s tokens counted\n", weir_commas(weir_neurons_counts_of(v->result).masked[0], n));
+    }
+    weir_head_remarks(&h);
+    fputc('\n', v->out);
 }
 
 int weir_search_text(const weir_search_view *v, weir_err *err)
 {
+    weir_text text = {0};
+    put_head(v, &text);
+    weir_text_free(&text);
     return each(v, text_title, text_line, err);
 }
 
@@ -246,15 +274,12 @@ static void ndjson_line(const weir_search_view *v, fired_list *l, weir_neurons_l
 int weir_search_ndjson(const weir_search_view *v, weir_err *err)
 {
     weir_jsonw w;
-    const weir_neurons_about *a = weir_neurons_about_of(v->text);
     weir_jsonw_init(&w, v->out);
     weir_jsonw_object(&w);
     weir_jsonw_key_cstr(&w, "schema", "weir-neurons-search/1");
-    weir_jsonw_key_cstr(&w, "weir", weir_version());
-    weir_jsonw_key_cstr(&w, "model", a->model);
-    weir_jsonw_key_cstr(&w, "fingerprint", a->fingerprint);
-    weir_jsonw_key_int(&w, "tokens", weir_neurons_counts_of(v->text).rows);
-    weir_jsonw_key_int(&w, "counted", weir_neurons_counts_of(v->text).masked[0]);
+    weir_head_json_run(&w, v->text, v->asked);
+    weir_head_json_tables(&w, v->text);
+    weir_jsonw_key_cstr(&w, "beside", v->beside);
     weir_jsonw_key_cstr(&w, "ranked_by", v->result ? "z" : "value");
     weir_jsonw_end(&w);
     fputc('\n', v->out);

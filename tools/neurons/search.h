@@ -10,9 +10,12 @@
 #include "view.h"
 
 typedef struct weir_search_view {
+    const weir_cli *cli;
     const weir_neurons *text;   /* finished; lists of at least one place for each of `lists` */
     const weir_neurons *result; /* finished, or NULL. A neuron that it does not have, or whose sd is 0 or unknown, has
                                    no z and is listed behind all that have */
+    const char *asked;          /* the text itself */
+    const char *beside;         /* the result's name, or NULL */
     unsigned lists;             /* bit set of 1u << weir_neurons_list: a section each */
     int64_t k;                  /* neurons of a section */
     weir_colour colour;         /* text only */

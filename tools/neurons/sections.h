@@ -31,6 +31,9 @@ void weir_view_window(const weir_view *v, const weir_neurons_context *c, int64_t
 /* The token behind the place, or -1: the document ends, or nothing is kept. */
 int32_t weir_context_next(const weir_neurons_context *c);
 
+/* Words of a file, without what could act on a terminal. z may be NULL; text: room to work in. */
+void weir_put_safe(FILE *out, weir_text *text, const char *z);
+
 /* x in the fewest digits that read back as the same float; "nan", "inf", "-inf". Returns buf. */
 const char *weir_float_text(char buf[32], float x);
 

@@ -5,9 +5,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "cli/progress.h"
+#include "head.h"
 
 enum {
     SPARK = 40,     /* cells of a histogram */
@@ -16,18 +16,6 @@ enum {
     RELATED = 8,
     UNLIMITED = 1 << 20 /* columns, where the output is no terminal */
 };
-
-/* Does the user's locale say UTF-8? */
-static bool utf8_locale(void)
-{
-    const char *const name[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (int i = 0; i < 3; i++) {
-        const char *value = getenv(name[i]);
-        if (value && *value)
-            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-    }
-    return false;
-}
 
 /* --- items in a row, broken at the terminal's edge */
 
@@ -107,52 +95,10 @@ static const char *number(char buf[32], double x)
 
 /* --- the head */
 
-/* Text of a file, without what could act on a terminal. */
-static void put_safe(weir_screen *s, const char *z)
-{
-    s->text.n = 0;
-    weir_text_printable(&s->text, z ? z : "", z ? strlen(z) : 0);
-    if (s->text.n)
-        fwrite(s->text.p, 1, s->text.n, s->v->out);
-}
-
-static void put_masked(const weir_screen *s, const weir_neurons_counts *c)
-{
-    static const char *const kind[WEIR_MASK_KINDS] = {"", "BOS", "special", "chosen ids"};
-    char buf[32];
-    int64_t all = 0;
-    for (int i = 1; i < WEIR_MASK_KINDS; i++)
-        all += c->masked[i];
-    fprintf(s->v->out, "; %s counted", weir_commas(c->masked[0], buf));
-    for (int i = 1; i < WEIR_MASK_KINDS; i++)
-        if (c->masked[i])
-            fprintf(s->v->out, ", %s %s masked", weir_commas(c->masked[i], buf), kind[i]);
-    if (all == 0)
-        fputs(", none masked", s->v->out);
-    fputc('\n', s->v->out);
-}
-
-static void put_sites(weir_screen *s)
-{
-    const char *seen = NULL;
-    fputs("neuron = ", s->v->out);
-    for (int t = 0; t < weir_neurons_n_tables(s->v->s); t++) {
-        const char *site = weir_neurons_table_at(s->v->s, t)->site;
-        bool again = false;
-        for (int e = 0; e < t && !again; e++)
-            again = strcmp(site, weir_neurons_table_at(s->v->s, e)->site) == 0;
-        if (again)
-            continue;
-        fputs(seen ? ", " : "", s->v->out);
-        put_safe(s, seen = site);
-    }
-}
-
-static void put_rules(weir_screen *s)
+static void put_rules(const weir_screen *s)
 {
     static const char *const dedup[] = {"", "window", "document"};
     const weir_neurons_options *o = s->opt;
-    put_sites(s);
     fprintf(s->v->out, "; rank: %s; ",
             o->rank == WEIR_RANK_MAX ? "max, each token for itself" : "mean, over each document");
     if (o->dedup == WEIR_DEDUP_NONE)
@@ -170,28 +116,12 @@ static void put_rules(weir_screen *s)
 
 static void put_head(weir_screen *s)
 {
-    const weir_neurons_about *a = weir_neurons_about_of(s->v->s);
-    weir_neurons_counts c = weir_neurons_counts_of(s->v->s);
-    char buf[32];
-    FILE *out = s->v->out;
-    weir_bold_begin(out, s->v->colour);
-    put_safe(s, a->model);
-    weir_colour_end(out, s->v->colour);
-    fputs("  ", out);
-    put_safe(s, s->v->input);
-    if (a->shards)
-        fprintf(out, "  shard %lld/%lld", (long long)a->shard, (long long)a->shards);
-    fprintf(out, "\n%s tokens", weir_commas(c.rows, buf));
-    fprintf(out, " in %s document%s", weir_commas(c.docs, buf), c.docs == 1 ? "" : "s");
-    put_masked(s, &c);
+    const weir_head h = {
+        .s = s->v->s, .input = s->v->input, .colour = s->v->colour, .out = s->v->out, .text = &s->text};
+    weir_head_run(&h);
+    weir_head_sites(&h);
     put_rules(s);
-    if (a->interventions && *a->interventions && strcmp(a->interventions, "[]") != 0) {
-        fputs("values changed by ", out);
-        put_safe(s, a->interventions);
-        fputc('\n', out);
-    }
-    if (!a->complete)
-        fputs("not complete: the run did not reach the end of its text\n", out);
+    weir_head_remarks(&h);
 }
 
 /* --- numbers of a neuron */
@@ -276,13 +206,16 @@ static void put_weights(weir_screen *s, const weir_shown *neuron)
     if (!out || !n || out[0].id < 0 || !weir_neurons_agreement(s->v->s, neuron->table, neuron->neuron, &agree, &places))
         return;
     flow f = flow_begin(s, "agrees");
-    char of[64];
-    snprintf(of, sizeof of, "comes next at %lld of the top %lld", (long long)agree, (long long)places);
+    char of[96];
+    int64_t kept = weir_neurons_hits(s->v->s, neuron->table, neuron->neuron, WEIR_NEURONS_TOP, s->hit);
+    int at = snprintf(of, sizeof of, "comes next at %lld of %lld top places kept", (long long)agree, (long long)places);
+    if (kept > places)
+        snprintf(of + at, sizeof of - (size_t)at, " (not the last of a text)");
     flow_token(s, &f, out[0].id, of);
     flow_end(&f);
 }
 
-/* How many things the list stands for; false: out of memory. */
+/* How many things the list that is kept stands for, however much of it is shown; false: out of memory. */
 static bool put_clusters(const weir_screen *s, const weir_shown *neuron)
 {
     weir_neuron_clusters c;
@@ -295,8 +228,13 @@ static bool put_clusters(const weir_screen *s, const weir_shown *neuron)
     if (c.places == 0)
         return true;
     flow f = flow_begin(s, "kinds");
-    flow_put(&f, "%lld among %lld %s contexts", (long long)c.clusters, (long long)c.places,
-             weir_section_name((int)list));
+    char of[64];
+    int64_t kept = weir_neurons_hits(s->v->s, neuron->table, neuron->neuron, list, s->hit);
+    if (c.places < kept)
+        snprintf(of, sizeof of, "the first %lld of %lld", (long long)c.places, (long long)kept);
+    else
+        snprintf(of, sizeof of, "%lld", (long long)kept);
+    flow_put(&f, "%lld among %s %s places kept", (long long)c.clusters, of, weir_section_name((int)list));
     flow_put(&f, "(effectively %.2g)", c.effective);
     flow_end(&f);
     return true;
@@ -367,6 +305,9 @@ static bool put_sections(weir_screen *s, const weir_shown *neuron, double scale)
         int64_t n = weir_section_shown(s->v, which) ? weir_section_hits(s->v, neuron, which, s->hit) : 0;
         if (n == 0)
             continue;
+        if (which == WEIR_NEURONS_BOTTOM)
+            weir_floor_add(&s->floor, weir_neurons_table_at(s->v->s, neuron->table), (double)s->hit[0].value,
+                           (double)s->hit[n - 1].value);
         put_title(s, which);
         if (!weir_screen_places(s, neuron, n, scale))
             return false;
@@ -388,7 +329,7 @@ static bool put_neuron(weir_screen *s, const weir_shown *neuron)
     fprintf(out, "N%lld", (long long)weir_shown_unit(s->v, neuron));
     weir_colour_end(out, s->v->colour);
     fputs("  ", out);
-    put_safe(s, t->hook);
+    weir_put_safe(out, &s->text, t->hook);
     if (strcmp(t->site, "gate-act") == 0)
         fputs("  gate-act", out);
     fputc('\n', out);
@@ -401,13 +342,14 @@ static bool put_neuron(weir_screen *s, const weir_shown *neuron)
 
 int weir_view_text(const weir_view *v)
 {
-    weir_screen s = {.v = v, .opt = weir_neurons_options_of(v->s), .utf8 = utf8_locale()};
+    weir_screen s = {.v = v, .opt = weir_neurons_options_of(v->s), .utf8 = weir_utf8_locale()};
     s.hit = malloc(sizeof *s.hit * (size_t)weir_section_room(s.opt));
     bool ok = s.hit != NULL;
     if (ok)
         put_head(&s);
     for (int64_t i = 0; i < v->n && ok; i++)
         ok = put_neuron(&s, &v->shown[i]);
+    weir_floor_say(&s.floor, v->cli);
     free(s.hit);
     weir_pieces_free(&s.pieces);
     weir_text_free(&s.text);

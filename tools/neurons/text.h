@@ -3,6 +3,7 @@
 #ifndef WEIR_NEURONS_TEXT_H
 #define WEIR_NEURONS_TEXT_H
 
+#include "floor.h"
 #include "heat.h"
 #include "sections.h"
 
@@ -13,6 +14,7 @@ typedef struct weir_screen {
     weir_neuron_hit *hit; /* [weir_section_room] */
     weir_pieces pieces;
     weir_text text;
+    weir_floor floor; /* of the bottom lists so far */
 } weir_screen;
 
 /* The places of one list, a line each, their tokens one below the other. scale: the neuron's largest magnitude. False:

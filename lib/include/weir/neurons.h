@@ -64,6 +64,7 @@ enum {
     WEIR_NEURONS_MAX_THRESHOLDS = 16,
     WEIR_NEURONS_MAX_NAMED = 64,
     WEIR_NEURONS_MAX_K = 10000,
+    WEIR_NEURONS_MAX_DEDUP_N = 4096,
     /* Bins of the histogram, in ascending order of value; see weir_neurons_bin. */
     WEIR_NEURONS_BIN_SIDE = 320, /* 2^-20 <= |x| < 2^20: 40 exponents x 8 eighths of a power of two */
     WEIR_NEURONS_BINS = 2 * WEIR_NEURONS_BIN_SIDE + 3,

@@ -135,24 +135,6 @@ WEIR_API int64_t weir_run_hook_changed(const weir_run *r, int i, int64_t *missed
 /* Ends the hooks (finish), and fails when a hook never fired. out as in weir_hook_class.finish. */
 WEIR_API WEIR_CHECKED weir_status weir_run_finish(weir_run *r, FILE *out, weir_err *err);
 
-/* --- projecting the stream: the final norm (its statistics taken of the row itself), the unembedding with its bias, and
- * the soft cap, for any rows of the residual stream: the logit lens. The bits are those of the model's own logits when
- * the rows are the last layer's hook_resid_post. Independent of any run; owned by one thread at a time. */
-typedef struct weir_lens weir_lens;
-
-/* m is borrowed. kernel and threads as in weir_run_options. Memory: tiles of at most 16 MiB of logits (or 8 rows),
- * besides the unembedding, which is packed for all runs of the model. */
-WEIR_API WEIR_CHECKED weir_status weir_lens_new(weir_lens **out, const weir_model *m, const char *kernel, int threads,
-                                                weir_err *err);
-WEIR_API void weir_lens_free(weir_lens *l);
-/* Logits of n rows: x [n,C], out [n,V]. */
-WEIR_API WEIR_CHECKED weir_status weir_lens_logits(weir_lens *l, const float *x, int64_t n, float *out, weir_err *err);
-/* The k likeliest tokens of each row, best first, and their log-probabilities (of the softmax over all V): id [n,k],
- * logprob [n,k]. 1 <= k <= V. Equal logits: the lower id first. Logits that are NaN are not ranked; places that stay
- * empty have id -1 and NaN. */
-WEIR_API WEIR_CHECKED weir_status weir_lens_top(weir_lens *l, const float *x, int64_t n, int64_t k, int32_t *id,
-                                                float *logprob, weir_err *err);
-
 #ifdef __cplusplus
 }
 #endif

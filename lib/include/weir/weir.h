@@ -3,15 +3,22 @@
 #define WEIR_WEIR_H
 
 #include "base.h"
+#include "compose.h"
 #include "hook.h"
 #include "json.h"
+#include "lens.h"
+#include "linalg.h"
 #include "model.h"
 #include "neurons.h"
+#include "parts.h"
 #include "record.h"
 #include "run.h"
+#include "survey.h"
 #include "tensor.h"
 #include "text.h"
 #include "tokenizer.h"
+#include "tuned.h"
 #include "values.h"
+#include "weights.h"
 
 #endif

@@ -1,0 +1,331 @@
+/* Attention from a dump of `weir trace` that has hook_pattern: the same maps as a run gives. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/positions.h"
+#include "cli/progress.h"
+#include "cli/say.h"
+#include "cli/signals.h"
+#include "job.h"
+
+typedef struct dump {
+    weir_dump_reader *r;
+    const char *path;
+    int *hook;     /* [L] of each layer; -1: the dump lacks it */
+    int64_t *keys; /* [L] weights of one head in a row of it */
+    weir_positions positions;
+    int64_t first_doc; /* number of document 0 in the whole text */
+    int32_t bos;       /* the token that begins windows; -1: none, or not known */
+    /* the document at hand */
+    int64_t row, n;         /* its rows */
+    int32_t *id;            /* [n] */
+    int64_t *pos, *ctx_pos; /* [n] */
+    int64_t cap;
+    uint8_t *keep; /* [keep_cap] by position in the document */
+    int64_t keep_cap;
+    float *block; /* [block_rows, H, keys] of one layer */
+    int64_t block_size;
+} dump;
+
+enum { BLOCK_FLOATS = 4 << 20 };
+
+static weir_status no_memory(weir_err *err)
+{
+    return weir_fail(err, WEIR_E_NOMEM, "out of memory for the rows of a document");
+}
+
+static const char *attr(const dump *d, const char *name, const char *other)
+{
+    const char *text = weir_dump_attr(d->r, name);
+    return text ? text : other;
+}
+
+static int64_t attr_int(const dump *d, const char *name)
+{
+    int64_t v;
+    return weir_parse_int(attr(d, name, ""), &v) ? v : 0;
+}
+
+static bool grow(void *p, int64_t n, size_t size)
+{
+    void **old = p, *more = realloc(*old, (size_t)n * size);
+    *old = more ? more : *old;
+    return more;
+}
+
+/* --- a document */
+
+static weir_status read_tokens(dump *d, weir_err *err)
+{
+    if (d->n > d->cap) {
+        if (!grow(&d->id, d->n, sizeof *d->id) || !grow(&d->pos, d->n, sizeof *d->pos) ||
+            !grow(&d->ctx_pos, d->n, sizeof *d->ctx_pos))
+            return no_memory(err);
+        d->cap = d->n;
+    }
+    const weir_token_columns c = {.id = d->id, .pos = d->pos, .ctx_pos = d->ctx_pos};
+    return d->n ? weir_dump_read_tokens(d->r, d->row, d->n, &c, err) : WEIR_OK;
+}
+
+static weir_status open_doc(dump *d, int64_t doc, weir_err *err)
+{
+    weir_dump_doc_rows rows;
+    WEIR_TRY(weir_dump_read_doc(d->r, doc, &rows, err));
+    d->row = rows.row;
+    d->n = rows.n;
+    WEIR_TRY(read_tokens(d, err));
+    for (int64_t i = 0; i < d->n; i++)
+        if (d->ctx_pos[i] < 0 || d->pos[i] < 0 || (i && d->pos[i] <= d->pos[i - 1]))
+            return weir_fail(err, WEIR_E_FORMAT, "positions of document %lld do not ascend", (long long)doc);
+    int64_t len = d->n ? d->pos[d->n - 1] + 1 : 0;
+    if (len > d->keep_cap) {
+        if (!grow(&d->keep, len, 1))
+            return no_memory(err);
+        d->keep_cap = len;
+    }
+    return weir_positions_keep(&d->positions, NULL, d->path, NULL, 0, len, d->keep, err);
+}
+
+/* --- a window: rows [first, end) of the document, which have one distance between pos and ctx_pos */
+
+/* All its tokens up to the last row: those that were recorded, and places for the others. */
+static weir_status add_tokens(weir_attention_job *j, const dump *d, int64_t doc, int64_t first, int64_t end,
+                              weir_err *err)
+{
+    const int64_t begin = d->pos[first] - d->ctx_pos[first]; /* in the document */
+    int64_t row = first, older = 0;
+    for (int64_t c = 0; c <= d->ctx_pos[end - 1]; c++) {
+        bool repeated = c == 0 && begin > 0 && d->bos >= 0, here = row < end && d->ctx_pos[row] == c;
+        weir_attention_token t = {.doc = d->first_doc + doc, .pos = repeated ? -1 : begin + c, .ctx_pos = c, .id = -1};
+        while (older < d->n && d->pos[older] < begin + c)
+            older++;
+        if (repeated)
+            t.id = d->bos;
+        else if (older < d->n && d->pos[older] == begin + c)
+            t.id = d->id[older];
+        t.query = here && d->keep[d->pos[row]];
+        row += here;
+        WEIR_TRY(weir_attention_gather_add(&j->gather, &t, err));
+    }
+    return WEIR_OK;
+}
+
+/* The weights of one layer's heads. base: of the window's first token in gather. */
+static weir_status read_layer(const weir_attention_job *j, dump *d, int layer, int64_t first, int64_t end, int64_t base,
+                              weir_err *err)
+{
+    const weir_attention_gather *g = &j->gather;
+    const int64_t keys = d->keys[layer], width = keys * j->session.info->H, step = d->block_size / width;
+    int head, n = weir_attention_heads_of(g->about, layer, &head);
+    for (int64_t row = first; n && row < end; row += step) {
+        int64_t rows = end - row < step ? end - row : step;
+        WEIR_TRY(weir_dump_read(d->r, d->hook[layer], d->row + row, rows, d->block, err));
+        for (int64_t i = 0; i < rows; i++) {
+            int64_t at = g->at[base + d->ctx_pos[row + i]];
+            for (int h = head; at >= 0 && h < head + n; h++)
+                memcpy(g->pattern[h] + at, d->block + i * width + g->about->head[h].head * keys,
+                       sizeof(float) * (size_t)(d->ctx_pos[row + i] + 1));
+        }
+    }
+    return WEIR_OK;
+}
+
+static weir_status add_window(weir_attention_job *j, dump *d, int64_t doc, int64_t first, int64_t end, weir_err *err)
+{
+    const int64_t base = j->gather.n;
+    for (int64_t i = first; i < end; i++)
+        for (int l = 0; l < j->session.info->L; l++)
+            if (d->ctx_pos[i] >= d->keys[l] && d->hook[l] >= 0)
+                return weir_fail(err, WEIR_E_FORMAT,
+                                 "position %lld of a window has no weights of its own: they have %lld keys",
+                                 (long long)d->ctx_pos[i], (long long)d->keys[l]);
+    WEIR_TRY(add_tokens(j, d, doc, first, end, err));
+    for (int l = 0; l < j->session.info->L; l++)
+        if (d->hook[l] >= 0)
+            WEIR_TRY(read_layer(j, d, l, first, end, base, err));
+    return weir_attention_gather_flush(&j->gather, err);
+}
+
+static weir_status add_doc(weir_attention_job *j, dump *d, int64_t doc, weir_err *err)
+{
+    WEIR_TRY(open_doc(d, doc, err));
+    for (int64_t first = 0, end; first < d->n; first = end) {
+        for (end = first + 1; end < d->n && d->pos[end] - d->ctx_pos[end] == d->pos[first] - d->ctx_pos[first];)
+            end++;
+        WEIR_TRY(add_window(j, d, doc, first, end, err));
+    }
+    return WEIR_OK;
+}
+
+static int feed(weir_attention_job *j)
+{
+    dump *d = j->from;
+    weir_err err = {0};
+    weir_status st = WEIR_OK;
+    const int64_t docs = weir_dump_n_docs(d->r);
+    for (int64_t i = 0; i < docs && st == WEIR_OK && !weir_signals_seen(); i++) {
+        st = add_doc(j, d, i, &err);
+        if (j->cli->progress)
+            weir_progress_update(j->cli->progress, (double)i / (double)docs, -1);
+    }
+    if (weir_signals_seen())
+        return weir_cli_error(j->cli, "stopped by signal %d", weir_signals_seen());
+    if (st != WEIR_OK) {
+        if (err.code != WEIR_E_ARG)
+            weir_err_where(&err, d->path, NULL, -1);
+        return weir_cli_fail(j->cli, &err);
+    }
+    if (j->gather.maps == 0)
+        return weir_cli_error(j->cli, "%s: no document has a row for --positions %s", d->path,
+                              j->a->session.rows.positions);
+    return WEIR_EXIT_OK;
+}
+
+/* --- opening */
+
+static int open_file(weir_attention_job *j, dump *d)
+{
+    weir_err err = {0};
+    if (weir_positions_parse(&d->positions, j->a->session.rows.positions, &err) != WEIR_OK)
+        return weir_cli_bad_argument(j->cli, "--positions", &err);
+    if (d->positions.field)
+        return weir_cli_usage(j->cli, "--positions %s is about the bytes of a text, and %s holds tokens",
+                              j->a->session.rows.positions, d->path);
+    if (weir_dump_open(&d->r, d->path, &err) != WEIR_OK) {
+        weir_err_where(&err, d->path, NULL, -1);
+        return weir_cli_fail(j->cli, &err);
+    }
+    weir_dump_set_threads(d->r, (int)j->a->session.run.threads);
+    return WEIR_EXIT_OK;
+}
+
+/* The model that made the dump: heads and layers are its own. */
+static int find_model(weir_attention_job *j, const dump *d)
+{
+    weir_err err = {0};
+    int code = weir_session_model(&j->session);
+    if (code != WEIR_EXIT_OK)
+        return code;
+    if (weir_model_fingerprint(j->session.model, false, j->fingerprint, &err) != WEIR_OK)
+        return weir_cli_fail(j->cli, &err);
+    if (strcmp(j->fingerprint, attr(d, "fingerprint", "")) == 0 || j->a->force)
+        return WEIR_EXIT_OK;
+    return weir_cli_error(j->cli,
+                          "%s was made with another model than %s: with %s; give it with --model (--force takes this "
+                          "one all the same)",
+                          d->path, j->session.info->name, attr(d, "model", "one without a name"));
+}
+
+static bool there(const weir_attention_job *j, int layer)
+{
+    return ((const dump *)j->from)->hook[layer] >= 0;
+}
+
+/* Which layers the dump has, whole. */
+static int find_hooks(weir_attention_job *j, dump *d)
+{
+    const int64_t L = j->session.info->L, H = j->session.info->H;
+    d->hook = malloc(sizeof *d->hook * (size_t)L);
+    d->keys = calloc((size_t)L, sizeof *d->keys);
+    if (!d->hook || !d->keys)
+        return weir_cli_error(j->cli, "out of memory");
+    d->block_size = BLOCK_FLOATS;
+    for (int l = 0; l < L; l++) {
+        const weir_point *p = weir_attention_point(j->session.model, l);
+        d->hook[l] = p ? weir_dump_find(d->r, p->name) : -1;
+        if (d->hook[l] < 0)
+            continue;
+        const weir_dump_hook *h = weir_dump_hook_at(d->r, d->hook[l]);
+        if (h->units || h->heads != H || h->width != H * h->size)
+            return weir_cli_error(j->cli, "%s has only some of the weights of %s: record it whole", d->path, h->name);
+        d->keys[l] = h->size;
+        d->block_size = h->width > d->block_size ? h->width : d->block_size;
+    }
+    d->block = malloc(sizeof *d->block * (size_t)d->block_size);
+    return d->block ? WEIR_EXIT_OK : weir_cli_error(j->cli, "out of memory");
+}
+
+static int check_layers(const weir_attention_job *j, const dump *d)
+{
+    int n = j->about.n_heads;
+    for (int i = 0; i < n; i++)
+        if (d->hook[j->head[i].layer] < 0)
+            return weir_cli_error(
+                j->cli,
+                "%s lacks blocks.%d.attn.hook_pattern: weir trace --hooks 'blocks.*.attn.hook_pattern' "
+                "records all of them",
+                d->path, j->head[i].layer);
+    return n ? WEIR_EXIT_OK
+             : weir_cli_error(
+                   j->cli, "%s has no attention pattern: weir trace --hooks 'blocks.*.attn.hook_pattern' records them",
+                   d->path);
+}
+
+/* Tokens have names where the model has a tokenizer. */
+static int open_tokenizer(weir_attention_job *j)
+{
+    weir_err err = {0};
+    weir_log log = weir_cli_log(j->cli);
+    char why[1400];
+    if (weir_tokenizer_open(&j->session.tok, j->session.model_path, &log, &err) == WEIR_OK)
+        return WEIR_EXIT_OK;
+    if (err.code == WEIR_E_NOMEM)
+        return weir_cli_fail(j->cli, &err);
+    weir_cli_note(j->cli, "tokens are shown by their ids: %s", weir_err_line(&err, why, sizeof why));
+    return WEIR_EXIT_OK;
+}
+
+static void describe(weir_attention_job *j, dump *d)
+{
+    weir_attention_about *a = &j->about;
+    const char *interventions = attr(d, "interventions", "[]");
+    a->fingerprint = j->fingerprint;
+    a->source = d->path;
+    a->text = weir_dump_attr(d->r, "run_options");
+    a->bos = strcmp(attr(d, "bos", "no"), "yes") == 0;
+    a->ctx = attr_int(d, "ctx");
+    a->stride = attr_int(d, "stride");
+    a->interventions = strcmp(interventions, "[]") == 0 ? NULL : interventions;
+    d->first_doc = attr_int(d, "shard_first_doc");
+    d->bos = a->bos && j->session.tok ? weir_tokenizer_bos(j->session.tok) : -1;
+    if (!weir_dump_is_complete(d->r))
+        weir_cli_note(j->cli, "%s is not complete: the %lld rows that all its hooks have are read", d->path,
+                      (long long)weir_dump_rows(d->r));
+}
+
+int weir_attention_from_dump(weir_attention_job *j)
+{
+    dump *d = calloc(1, sizeof *d);
+    if (!d)
+        return weir_cli_error(j->cli, "out of memory");
+    d->path = j->dump;
+    j->from = d;
+    j->feed = feed;
+    weir_signals_catch();
+    int code = open_file(j, d);
+    if (code == WEIR_EXIT_OK)
+        code = find_model(j, d);
+    if (code == WEIR_EXIT_OK)
+        code = find_hooks(j, d);
+    if (code == WEIR_EXIT_OK)
+        code = weir_attention_choose(j, there);
+    if (code == WEIR_EXIT_OK)
+        code = check_layers(j, d);
+    if (code == WEIR_EXIT_OK)
+        code = open_tokenizer(j);
+    if (code == WEIR_EXIT_OK)
+        describe(j, d);
+    return code;
+}
+
+void weir_attention_close_dump(weir_attention_job *j)
+{
+    dump *d = j->dump ? j->from : NULL;
+    if (!d)
+        return;
+    weir_dump_close(d->r);
+    weir_positions_free(&d->positions);
+    void *const own[] = {d->hook, d->keys, d->id, d->pos, d->ctx_pos, d->keep, d->block};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        free(own[i]);
+}

@@ -1,0 +1,99 @@
+#include "output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "say.h"
+
+static bool is_stdout(const char *path)
+{
+    return !path || strcmp(path, "-") == 0;
+}
+
+bool weir_ends_with(const char *path, const char *end)
+{
+    size_t n = strlen(path), m = strlen(end);
+    return n > m && strcmp(path + n - m, end) == 0;
+}
+
+static bool is_ours(const weir_output_file *o)
+{
+    char buf[4096] = "";
+    FILE *f = fopen(o->path, "rb");
+    if (!f)
+        return false;
+    buf[fread(buf, 1, sizeof buf - 1, f)] = 0;
+    fclose(f);
+    return o->begin && strncasecmp(buf, o->begin, strlen(o->begin)) == 0 && (!o->holds || strstr(buf, o->holds));
+}
+
+static bool is_same_file(const struct stat *file, const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
+/* Does the command line name this file a second time? Each word counts, and what stands behind its first `=`. */
+static bool is_named_twice(const weir_cli *cli, const struct stat *file)
+{
+    int n = 0;
+    for (int i = 1; i < cli->argc; i++) {
+        const char *value = strchr(cli->argv[i], '=');
+        n += is_same_file(file, cli->argv[i]) || (value && is_same_file(file, value + 1));
+    }
+    return n > 1;
+}
+
+int weir_output_place(const weir_cli *cli, const char *path)
+{
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    const bool there = stat(path, &st) == 0;
+    if (there && S_ISDIR(st.st_mode))
+        return weir_cli_error(cli, "%s is a directory: name a file in it", path);
+    if (there && !S_ISREG(st.st_mode))
+        return weir_cli_error(cli, "%s is a pipe or a device, no file: without -o the output goes to standard output",
+                              path);
+    if (there && is_named_twice(cli, &st))
+        return weir_cli_error(cli, "%s is also read: it would be written over; choose another name", path);
+    char *dir = strndup(slash ? path : ".", slash > path ? (size_t)(slash - path) : 1);
+    if (!dir)
+        return weir_cli_error(cli, "out of memory");
+    int code = access(dir, W_OK | X_OK) == 0
+                   ? WEIR_EXIT_OK
+                   : weir_cli_error(cli, "%s: cannot make a file in %s: %s", path, dir, strerror(errno));
+    free(dir);
+    return code;
+}
+
+int weir_output_free(const weir_cli *cli, const weir_output_file *f)
+{
+    int code = is_stdout(f->path) ? WEIR_EXIT_OK : weir_output_place(cli, f->path);
+    if (code != WEIR_EXIT_OK || is_stdout(f->path) || f->force || access(f->path, F_OK) != 0 || is_ours(f))
+        return code;
+    return weir_cli_error(cli, "%s exists and is no earlier output of this kind: choose another name, or --force",
+                          f->path);
+}
+
+int weir_output_put(const weir_cli *cli, const weir_output_file *o, int (*write)(void *ctx, FILE *out), void *ctx)
+{
+    weir_err err = {0};
+    weir_outfile *f;
+    if (is_stdout(o->path))
+        return write(ctx, stdout);
+    int code = weir_output_free(cli, o);
+    if (code != WEIR_EXIT_OK)
+        return code;
+    if (weir_outfile_open(&f, o->path, access(o->path, F_OK) == 0, &err) != WEIR_OK)
+        return weir_cli_fail(cli, &err);
+    code = write(ctx, weir_outfile_stream(f));
+    if (code != WEIR_EXIT_OK) {
+        weir_outfile_abort(f);
+        return code;
+    }
+    return weir_outfile_commit(f, &err) == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(cli, &err);
+}

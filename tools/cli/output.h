@@ -1,0 +1,26 @@
+/* cli/output.h: results that go to a file or to standard output: a file appears whole or not at all, and what is there
+ * is replaced only if it is an earlier output of the same kind, or with --force. */
+#ifndef WEIR_CLI_OUTPUT_H
+#define WEIR_CLI_OUTPUT_H
+
+#include "tool.h"
+
+typedef struct weir_output_file {
+    const char *path;  /* NULL or "-": standard output */
+    const char *begin; /* how an earlier output of this kind begins; letters of either case */
+    const char *holds; /* and what its first 4 KiB hold besides; NULL: no more is asked */
+    bool force;
+} weir_output_file;
+
+/* Can a file be made, or replaced, at `path`? A device could be destroyed, reading a pipe may wait for ever, and what the
+ * command line reads must not be written over. An error has been said. */
+int weir_output_place(const weir_cli *cli, const char *path);
+/* That, and is the path free? Asked before the work is done; weir_output_put asks again. */
+int weir_output_free(const weir_cli *cli, const weir_output_file *f);
+/* Opens, calls write, and closes. Returns an exit code; an error has been said. */
+int weir_output_put(const weir_cli *cli, const weir_output_file *f, int (*write)(void *ctx, FILE *out), void *ctx);
+
+/* Does a file name end with this (".html")? */
+bool weir_ends_with(const char *path, const char *end);
+
+#endif

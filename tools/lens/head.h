@@ -1,0 +1,10 @@
+/* lens/head.h: what an output is about, as one line of JSON: README.md lists the keys. */
+#ifndef WEIR_TOOLS_LENS_HEAD_H
+#define WEIR_TOOLS_LENS_HEAD_H
+
+#include "view.h"
+
+/* One object and a line break; schema: "weir-lens/1". */
+void weir_lens_head(FILE *out, const char *schema, const weir_lens_about *a);
+
+#endif
