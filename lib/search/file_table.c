@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "search/file.h"
 
 /* Where a table's arrays go. */
@@ -81,22 +82,28 @@ static void columns_free(columns *c)
     weir_free(c->extreme);
 }
 
-static void columns_fill(columns *c, const sheet *h)
+typedef struct filling {
+    columns *c;
+    const sheet *h;
+} filling;
+
+static void columns_fill(void *ctx, int64_t i, int thread)
 {
-    const int64_t n = h->table->n, thresholds = h->s->o.n_thresholds;
-    for (int64_t i = 0; i < n; i++) {
-        weir_neuron_stats a;
-        weir_neurons_stats(h->s, h->t, i, &a);
-        const double moment[MOMENTS] = {a.mean, a.sd, a.skew, a.kurtosis};
-        c->count[i] = a.count;
-        for (int m = 0; m < MOMENTS; m++)
-            c->moment[m * n + i] = plain(moment[m]);
-        c->extreme[i] = plainf(a.min);
-        c->extreme[n + i] = plainf(a.max);
-        for (int64_t j = 0; j < thresholds; j++) {
-            c->above[i * thresholds + j] = a.above[j];
-            c->density[i * thresholds + j] = a.count ? (double)a.above[j] / (double)a.count : (double)NAN;
-        }
+    const filling *f = ctx;
+    columns *c = f->c;
+    const int64_t n = f->h->table->n, thresholds = f->h->s->o.n_thresholds;
+    weir_neuron_stats a;
+    (void)thread;
+    weir_neurons_stats(f->h->s, f->h->t, i, &a);
+    const double moment[MOMENTS] = {a.mean, a.sd, a.skew, a.kurtosis};
+    c->count[i] = a.count;
+    for (int m = 0; m < MOMENTS; m++)
+        c->moment[m * n + i] = plain(moment[m]);
+    c->extreme[i] = plainf(a.min);
+    c->extreme[n + i] = plainf(a.max);
+    for (int64_t j = 0; j < thresholds; j++) {
+        c->above[i * thresholds + j] = a.above[j];
+        c->density[i * thresholds + j] = a.count ? (double)a.above[j] / (double)a.count : (double)NAN;
     }
 }
 
@@ -121,7 +128,7 @@ static weir_status put_stats(const sheet *h, weir_err *err)
     if (!columns_new(&c, (size_t)h->table->n, (size_t)h->s->o.n_thresholds))
         st = weir_nomem(err, "a table's statistics");
     if (!st) {
-        columns_fill(&c, h);
+        weir_parallel_for(h->s->threads, h->table->n, 0, columns_fill, &(filling){&c, h});
         st = put_columns(h, &c, err);
     }
     columns_free(&c);
@@ -153,25 +160,36 @@ static weir_status put_sums(const sheet *h, weir_err *err)
 /* The range of bins in which any neuron has a value: [*first, *end). */
 static void bins_used(const sheet *h, int *first, int *end)
 {
-    int64_t hist[WEIR_NEURONS_BINS];
     *first = WEIR_NEURONS_BINS;
     *end = 0;
     for (int64_t i = 0; i < h->table->n; i++) {
-        weir_neurons_hist(h->s, h->t, i, hist);
-        for (int b = 0; b < *first; b++)
-            if (hist[b])
-                *first = b;
-        for (int b = WEIR_NEURONS_BINS; b > *end; b--)
-            if (hist[b - 1])
-                *end = b;
+        if (!(h->table->min[i] <= h->table->max[i])) /* it has none */
+            continue;
+        const int low = weir_neurons_bin(h->table->min[i]), high = weir_neurons_bin(h->table->max[i]);
+        *first = low < *first ? low : *first;
+        *end = high >= *end ? high + 1 : *end;
     }
     if (*end == 0)
         *first = 0;
 }
 
+typedef struct bins {
+    const sheet *h;
+    int first, n;
+    int64_t *out; /* [neurons, n] */
+} bins;
+
+static void copy_bins(void *ctx, int64_t i, int thread)
+{
+    const bins *b = ctx;
+    int64_t hist[WEIR_NEURONS_BINS];
+    (void)thread;
+    weir_neurons_hist(b->h->s, b->h->t, i, hist);
+    memcpy(b->out + i * b->n, hist + b->first, (size_t)b->n * sizeof *hist);
+}
+
 static weir_status put_hist(const sheet *h, weir_err *err)
 {
-    int64_t hist[WEIR_NEURONS_BINS];
     char path[WEIR_ARRAY_NAMES];
     int first, end;
     bins_used(h, &first, &end);
@@ -179,10 +197,7 @@ static weir_status put_hist(const sheet *h, weir_err *err)
     int64_t *out = weir_calloc((size_t)dim[0], (size_t)dim[1] * sizeof *out);
     if (!out)
         return weir_nomem(err, "a table's histograms");
-    for (int64_t i = 0; i < dim[0]; i++) {
-        weir_neurons_hist(h->s, h->t, i, hist);
-        memcpy(out + i * dim[1], hist + first, (size_t)dim[1] * sizeof *out);
-    }
+    weir_parallel_for(h->s->threads, dim[0], 0, copy_bins, &(bins){h, first, end - first, out});
     weir_status st = put(h, "hist", WEIR_ARRAY_I64, 2, dim, out, err);
     weir_free(out);
     weir_file_path(path, h->group, "hist");

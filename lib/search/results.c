@@ -82,6 +82,11 @@ int weir_neurons_find_named(const weir_neurons *s, int t, int64_t i)
 
 /* --- counts */
 
+int64_t weir_neurons_nonfinite(const weir_neurons *s, int t, int64_t i)
+{
+    return s->table[t].nonfinite[i];
+}
+
 void weir_neurons_stats(const weir_neurons *s, int t, int64_t i, weir_neuron_stats *out)
 {
     const weir_ntable *table = &s->table[t];

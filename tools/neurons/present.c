@@ -97,13 +97,12 @@ static int check_finite(const weir_top *r)
     for (int t = 0; t < weir_neurons_n_tables(r->s); t++) {
         const weir_neurons_table *table = weir_neurons_table_at(r->s, t);
         for (int64_t i = 0; i < table->n; i++) {
-            weir_neuron_stats st;
-            weir_neurons_stats(r->s, t, i, &st);
-            if (st.nonfinite == 0)
+            const int64_t n = weir_neurons_nonfinite(r->s, t, i);
+            if (n == 0)
                 continue;
             if (neurons++ < NAMED)
-                name_neuron(text, sizeof text, table, i, st.nonfinite);
-            values += st.nonfinite;
+                name_neuron(text, sizeof text, table, i, n);
+            values += n;
         }
     }
     if (neurons == 0)

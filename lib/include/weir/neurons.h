@@ -241,6 +241,8 @@ typedef struct weir_neuron_stats {
     float min, max;                             /* NaN: no value */
     int64_t above[WEIR_NEURONS_MAX_THRESHOLDS]; /* [n_thresholds] values above each; density = above / count */
 } weir_neuron_stats;
+/* weir_neuron_stats.nonfinite alone, which is known at no cost. */
+WEIR_API int64_t weir_neurons_nonfinite(const weir_neurons *s, int t, int64_t i);
 WEIR_API void weir_neurons_stats(const weir_neurons *s, int t, int64_t i, weir_neuron_stats *out);
 /* Counts by bin, out [WEIR_NEURONS_BINS]; they add up to stats.count. */
 WEIR_API void weir_neurons_hist(const weir_neurons *s, int t, int64_t i, int64_t *out);
