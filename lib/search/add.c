@@ -12,7 +12,7 @@
 enum {
     BLOCK = WEIR_NEURONS_BLOCK,
     SOME = 1024,   /* rows of a block: 256 KiB */
-    FEW = 64,      /* rows between two looks at what a list asks for */
+    TURNED = 64,   /* rows, and neurons, whose bits are turned together */
     FETCHED = 128, /* longest list that is fetched ahead */
 };
 
@@ -213,36 +213,68 @@ typedef struct look {
     float done[BLOCK];              /* values beyond this have been put before */
 } look;
 
-/* Row r of the part has values beyond the gates: those of the bits of mask. */
-static void put_row(look *o, int64_t r, uint64_t mask)
+/* Rows of bits become columns: bit c of a[r] changes places with bit r of a[c]. Squares are exchanged across the
+ * diagonal, each half as wide as those before. */
+static void turn(uint64_t a[TURNED])
 {
-    const work *w = o->w;
-    const part *p = o->p;
-    weir_lists *l = &w->t->list[o->which];
-    const weir_pass *pass = &w->s->pass;
-    const int32_t c = pass->taken[p->r + r];
-    for (; mask; mask &= mask - 1) {
-        const int j = __builtin_ctzll(mask);
-        const weir_entry e = {p->x[r * BLOCK + j], pass->at[c], pass->key[c], 1};
-        if (!is_beyond(o->which, e.value, o->gate[j])) /* a row just before has raised it */
-            continue;
-        if (is_beyond(o->which, e.value, o->done[j]))
-            continue;
-        w->s->kernel->put(l, o->which, p->first + j, &e);
-        const float gate = gate_of(l, o->which, p->first + j, e.at);
-        o->gate[j] = stricter(o->which, gate, o->gate[j]);
-    }
+    uint64_t low = UINT32_MAX; /* the bits of the left squares */
+    for (int half = TURNED / 2; half; half /= 2, low ^= low << half)
+        for (int r = 0; r < TURNED; r = ((r | half) + 1) & ~half) {
+            const uint64_t swap = ((a[r] >> half) ^ a[r | half]) & low;
+            a[r] ^= swap << half;
+            a[r | half] ^= swap;
+        }
 }
 
+/* Neuron j of the block has values beyond its gate in the rows of the bits of row[..][j]. */
+static void put_rows(look *o, int j, uint64_t row[][TURNED], int64_t tiles)
+{
+    const part *p = o->p;
+    weir_lists *l = &o->w->t->list[o->which];
+    const weir_pass *pass = &o->w->s->pass;
+    float gate = o->gate[j];
+    for (int64_t t = 0; t < tiles; t++)
+        for (uint64_t bits = row[t][j]; bits; bits &= bits - 1) {
+            const int64_t r = t * TURNED + __builtin_ctzll(bits);
+            const float x = p->x[r * BLOCK + j];
+            if (!is_beyond(o->which, x, gate) || is_beyond(o->which, x, o->done[j])) /* a row before has raised it */
+                continue;
+            const int32_t c = pass->taken[p->r + r];
+            const weir_entry e = {x, pass->at[c], pass->key[c], 1};
+            o->w->s->kernel->put(l, o->which, p->first + j, &e);
+            gate = stricter(o->which, gate_of(l, o->which, p->first + j, e.at), gate);
+        }
+}
+
+/* What an entry that comes into a full list writes to, and the list itself: from an outer cache into the first. */
+static void fetch_list(const weir_lists *l, int64_t i)
+{
+    const int64_t first = i * l->room;
+    if (l->room > FETCHED || l->size[i] < l->room)
+        return;
+    fetch(l->value, first, l->room, sizeof *l->value);
+    fetch(l->slot, first, l->room, sizeof *l->slot);
+    __builtin_prefetch(&l->at[first + l->slot[first + l->room - 1]], 1, 3);
+}
+
+/* Neuron by neuron, so that each list is worked on once, while it is near. */
 static void look_at_rows(look *o)
 {
-    uint64_t mask[FEW];
-    for (int64_t r = 0; r < o->p->m; r += FEW) {
-        const int64_t m = o->p->m - r < FEW ? o->p->m - r : FEW;
-        o->w->s->kernel->beyond[o->which](mask, o->p->x + r * BLOCK, m, o->gate);
+    uint64_t row[SOME / TURNED][TURNED], any = 0;
+    const int64_t tiles = (o->p->m + TURNED - 1) / TURNED;
+    for (int64_t t = 0, r = 0; t < tiles; t++, r += TURNED) {
+        const int64_t m = o->p->m - r < TURNED ? o->p->m - r : TURNED;
+        o->w->s->kernel->beyond[o->which](row[t], o->p->x + r * BLOCK, m, o->gate);
+        memset(row[t] + m, 0, (size_t)(TURNED - m) * sizeof row[t][0]);
         for (int64_t i = 0; i < m; i++)
-            if (mask[i])
-                put_row(o, r + i, mask[i]);
+            any |= row[t][i];
+        turn(row[t]);
+    }
+    for (; any; any &= any - 1) {
+        const uint64_t next = any & (any - 1);
+        if (next)
+            fetch_list(&o->w->t->list[o->which], o->p->first + __builtin_ctzll(next));
+        put_rows(o, __builtin_ctzll(any), row, tiles);
     }
 }
 

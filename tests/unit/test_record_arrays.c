@@ -323,7 +323,7 @@ static void test_foreign_arrays(void **state)
     hid_t f = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT), space = H5Screate_simple(1, &n, NULL);
     for (int how = 0; how < 5; how++) {
         const char *words = how == 4 ? "another type of elements" : "is damaged, or not as weir stores arrays";
-        char name[8];
+        char name[16];
         weir_err err = {0};
         hid_t list = H5Pcreate(H5P_DATASET_CREATE);
         snprintf(name, sizeof name, "a%d", how);
