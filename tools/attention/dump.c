@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/positions.h"
+#include "cli/from.h"
 #include "cli/progress.h"
 #include "cli/say.h"
 #include "cli/signals.h"
@@ -32,18 +32,6 @@ enum { BLOCK_FLOATS = 4 << 20 };
 static weir_status no_memory(weir_err *err)
 {
     return weir_fail(err, WEIR_E_NOMEM, "out of memory for the rows of a document");
-}
-
-static const char *attr(const dump *d, const char *name, const char *other)
-{
-    const char *text = weir_dump_attr(d->r, name);
-    return text ? text : other;
-}
-
-static int64_t attr_int(const dump *d, const char *name)
-{
-    int64_t v;
-    return weir_parse_int(attr(d, name, ""), &v) ? v : 0;
 }
 
 static bool grow(void *p, int64_t n, size_t size)
@@ -183,39 +171,6 @@ static int feed(weir_attention_job *j)
 
 /* --- opening */
 
-static int open_file(weir_attention_job *j, dump *d)
-{
-    weir_err err = {0};
-    if (weir_positions_parse(&d->positions, j->a->session.rows.positions, &err) != WEIR_OK)
-        return weir_cli_bad_argument(j->cli, "--positions", &err);
-    if (d->positions.field)
-        return weir_cli_usage(j->cli, "--positions %s is about the bytes of a text, and %s holds tokens",
-                              j->a->session.rows.positions, d->path);
-    if (weir_dump_open(&d->r, d->path, &err) != WEIR_OK) {
-        weir_err_where(&err, d->path, NULL, -1);
-        return weir_cli_fail(j->cli, &err);
-    }
-    weir_dump_set_threads(d->r, (int)j->a->session.run.threads);
-    return WEIR_EXIT_OK;
-}
-
-/* The model that made the dump: heads and layers are its own. */
-static int find_model(weir_attention_job *j, const dump *d)
-{
-    weir_err err = {0};
-    int code = weir_session_model(&j->session);
-    if (code != WEIR_EXIT_OK)
-        return code;
-    if (weir_model_fingerprint(j->session.model, false, j->fingerprint, &err) != WEIR_OK)
-        return weir_cli_fail(j->cli, &err);
-    if (strcmp(j->fingerprint, attr(d, "fingerprint", "")) == 0 || j->a->force)
-        return WEIR_EXIT_OK;
-    return weir_cli_error(j->cli,
-                          "%s was made with another model than %s: with %s; give it with --model (--force takes this "
-                          "one all the same)",
-                          d->path, j->session.info->name, attr(d, "model", "one without a name"));
-}
-
 static bool there(const weir_attention_job *j, int layer)
 {
     return ((const dump *)j->from)->hook[layer] >= 0;
@@ -261,32 +216,18 @@ static int check_layers(const weir_attention_job *j, const dump *d)
                    d->path);
 }
 
-/* Tokens have names where the model has a tokenizer. */
-static int open_tokenizer(weir_attention_job *j)
-{
-    weir_err err = {0};
-    weir_log log = weir_cli_log(j->cli);
-    char why[1400];
-    if (weir_tokenizer_open(&j->session.tok, j->session.model_path, &log, &err) == WEIR_OK)
-        return WEIR_EXIT_OK;
-    if (err.code == WEIR_E_NOMEM)
-        return weir_cli_fail(j->cli, &err);
-    weir_cli_note(j->cli, "tokens are shown by their ids: %s", weir_err_line(&err, why, sizeof why));
-    return WEIR_EXIT_OK;
-}
-
 static void describe(weir_attention_job *j, dump *d)
 {
     weir_attention_about *a = &j->about;
-    const char *interventions = attr(d, "interventions", "[]");
+    const char *interventions = weir_from_attr(d->r, "interventions", "[]");
     a->fingerprint = j->fingerprint;
     a->source = d->path;
     a->text = weir_dump_attr(d->r, "run_options");
-    a->bos = strcmp(attr(d, "bos", "no"), "yes") == 0;
-    a->ctx = attr_int(d, "ctx");
-    a->stride = attr_int(d, "stride");
+    a->bos = strcmp(weir_from_attr(d->r, "bos", "no"), "yes") == 0;
+    a->ctx = weir_from_attr_int(d->r, "ctx");
+    a->stride = weir_from_attr_int(d->r, "stride");
     a->interventions = strcmp(interventions, "[]") == 0 ? NULL : interventions;
-    d->first_doc = attr_int(d, "shard_first_doc");
+    d->first_doc = weir_from_attr_int(d->r, "shard_first_doc");
     d->bos = a->bos && j->session.tok ? weir_tokenizer_bos(j->session.tok) : -1;
     if (!weir_dump_is_complete(d->r))
         weir_cli_note(j->cli, "%s is not complete: the %lld rows that all its hooks have are read", d->path,
@@ -302,9 +243,9 @@ int weir_attention_from_dump(weir_attention_job *j)
     j->from = d;
     j->feed = feed;
     weir_signals_catch();
-    int code = open_file(j, d);
+    int code = weir_from_open(&d->r, &d->positions, &j->session, d->path);
     if (code == WEIR_EXIT_OK)
-        code = find_model(j, d);
+        code = weir_from_model(&j->session, d->r, d->path, j->a->force, j->fingerprint);
     if (code == WEIR_EXIT_OK)
         code = find_hooks(j, d);
     if (code == WEIR_EXIT_OK)
@@ -312,7 +253,7 @@ int weir_attention_from_dump(weir_attention_job *j)
     if (code == WEIR_EXIT_OK)
         code = check_layers(j, d);
     if (code == WEIR_EXIT_OK)
-        code = open_tokenizer(j);
+        code = weir_from_tokenizer(&j->session);
     if (code == WEIR_EXIT_OK)
         describe(j, d);
     return code;

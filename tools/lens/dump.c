@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/positions.h"
+#include "cli/from.h"
 #include "cli/say.h"
 #include "cli/signals.h"
 #include "job.h"
@@ -35,12 +35,6 @@ typedef struct dump {
 static weir_status no_memory(weir_err *err)
 {
     return weir_fail(err, WEIR_E_NOMEM, "out of memory for the rows of a document");
-}
-
-static const char *attr(const dump *d, const char *name, const char *other)
-{
-    const char *text = weir_dump_attr(d->r, name);
-    return text ? text : other;
 }
 
 /* --- batches */
@@ -220,56 +214,20 @@ static int find_hooks(weir_lens_job *j, dump *d)
     return WEIR_EXIT_OK;
 }
 
-/* The model that made the dump. */
-static int find_model(weir_lens_job *j, const dump *d)
-{
-    weir_err err = {0};
-    int code = weir_session_model(&j->session);
-    if (code != WEIR_EXIT_OK)
-        return code;
-    if (weir_model_fingerprint(j->session.model, false, j->fingerprint, &err) != WEIR_OK)
-        return weir_cli_fail(j->cli, &err);
-    if (strcmp(j->fingerprint, attr(d, "fingerprint", "")) == 0 || j->a->force)
-        return WEIR_EXIT_OK;
-    return weir_cli_error(j->cli,
-                          "%s was made with another model than %s: with %s; give it with --model (--force takes this "
-                          "one all the same)",
-                          d->path, j->session.info->name, attr(d, "model", "one without a name"));
-}
-
-/* Tokens have names where the model has a tokenizer. */
-static int open_tokenizer(weir_lens_job *j)
-{
-    weir_err err = {0};
-    weir_log log = weir_cli_log(j->cli);
-    char why[1400];
-    if (weir_tokenizer_open(&j->session.tok, j->session.model_path, &log, &err) == WEIR_OK)
-        return WEIR_EXIT_OK;
-    if (err.code == WEIR_E_NOMEM)
-        return weir_cli_fail(j->cli, &err);
-    weir_cli_note(j->cli, "tokens are shown by their ids: %s", weir_err_line(&err, why, sizeof why));
-    return WEIR_EXIT_OK;
-}
-
-static int64_t attr_int(const dump *d, const char *name)
-{
-    int64_t v;
-    return weir_parse_int(attr(d, name, ""), &v) ? v : 0;
-}
-
 static void describe(weir_lens_job *j, dump *d)
 {
     weir_lens_about *a = &j->about;
-    const char *interventions = attr(d, "interventions", "[]"), *storage = attr(d, "storage", "float32");
+    const char *interventions = weir_from_attr(d->r, "interventions", "[]");
+    const char *storage = weir_from_attr(d->r, "storage", "float32");
     a->fingerprint = j->fingerprint;
     a->source = d->path;
     a->text = weir_dump_attr(d->r, "run_options");
-    a->bos = strcmp(attr(d, "bos", "no"), "yes") == 0;
-    a->ctx = attr_int(d, "ctx");
-    a->stride = attr_int(d, "stride");
+    a->bos = strcmp(weir_from_attr(d->r, "bos", "no"), "yes") == 0;
+    a->ctx = weir_from_attr_int(d->r, "ctx");
+    a->stride = weir_from_attr_int(d->r, "stride");
     a->interventions = strcmp(interventions, "[]") == 0 ? NULL : interventions;
-    d->first_doc = attr_int(d, "shard_first_doc");
-    if (sscanf(attr(d, "shard", ""), "%" SCNd64 "/%" SCNd64, &j->shard, &j->shards) != 2)
+    d->first_doc = weir_from_attr_int(d->r, "shard_first_doc");
+    if (sscanf(weir_from_attr(d->r, "shard", ""), "%" SCNd64 "/%" SCNd64, &j->shard, &j->shards) != 2)
         j->shard = j->shards = 0;
     if (strcmp(storage, "float32") != 0)
         weir_cli_note(j->cli, "%s holds values rounded to %s: the last row is not exactly the model's own", d->path,
@@ -280,22 +238,6 @@ static void describe(weir_lens_job *j, dump *d)
 }
 
 /* --- opening */
-
-static int open_file(weir_lens_job *j, dump *d)
-{
-    weir_err err = {0};
-    if (weir_positions_parse(&d->positions, j->a->session.rows.positions, &err) != WEIR_OK)
-        return weir_cli_bad_argument(j->cli, "--positions", &err);
-    if (d->positions.field)
-        return weir_cli_usage(j->cli, "--positions %s is about the bytes of a text, and %s holds tokens",
-                              j->a->session.rows.positions, d->path);
-    if (weir_dump_open(&d->r, d->path, &err) != WEIR_OK) {
-        weir_err_where(&err, d->path, NULL, -1);
-        return weir_cli_fail(j->cli, &err);
-    }
-    weir_dump_set_threads(d->r, (int)j->a->session.run.threads);
-    return WEIR_EXIT_OK;
-}
 
 static int open_cells(weir_lens_job *j)
 {
@@ -318,13 +260,13 @@ int weir_lens_from_dump(weir_lens_job *j)
     j->from = d;
     j->feed = feed;
     weir_signals_catch();
-    int code = open_file(j, d);
+    int code = weir_from_open(&d->r, &d->positions, &j->session, d->path);
     if (code == WEIR_EXIT_OK)
-        code = find_model(j, d);
+        code = weir_from_model(&j->session, d->r, d->path, j->a->force, j->fingerprint);
     if (code == WEIR_EXIT_OK)
         code = find_hooks(j, d);
     if (code == WEIR_EXIT_OK)
-        code = open_tokenizer(j);
+        code = weir_from_tokenizer(&j->session);
     if (code == WEIR_EXIT_OK)
         code = weir_lens_ask(j);
     if (code != WEIR_EXIT_OK)
