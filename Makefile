@@ -57,18 +57,20 @@ endif
 LIBS = $(HDF5_LIBS) -llapacke -llapack -lz $(LIBS_DEFLATE) -lm -ldl -lpthread $(OMPFLAG)
 
 # --- sources. ROOMS narrows the library while one part is being built.
-ROOMS  ?= base linalg io tokenizer kernels model run hooks lens record survey search
+ROOMS  ?= base linalg io tokenizer kernels model run hooks grad lens record edit survey search
 LIBSRC := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$(r)/*.c)))
 HOOKSRC := $(if $(filter hooks,$(ROOMS)),$(sort $(wildcard hooks/*.c)))
 TOOLSRC := $(sort $(wildcard tools/*.c)) $(sort $(wildcard tools/*/*.c))
 TOOLS   := $(filter-out weir,$(basename $(notdir $(wildcard tools/*.c))))
 # Tools that are also links by bare name (a name that would hide a system program is not).
 BARE    := $(filter trace neuron-top logit-lens rome generate notebook-export,$(TOOLS))
+# Commands of rome: those of tools/rome/NAME.c that exist, in the order of the work.
+ROMES   := $(foreach c,stats edit list show verify merge diff eval,$(if $(wildcard tools/rome/$(c).c),$(c)))
 ARCHES  := $(patsubst arch_%,%,$(basename $(notdir $(sort $(wildcard lib/model/arch_*.c)))))
 
 LIBOBJ  := $(LIBSRC:%.c=$(BUILD)/%.o) $(HOOKSRC:%.c=$(BUILD)/%.o)
 LIBOBJ  += $(if $(HOOKSRC),$(GEN)/hook_table.o) $(if $(filter model,$(ROOMS)),$(GEN)/arch_table.o)
-TOOLOBJ := $(TOOLSRC:%.c=$(BUILD)/%.o) $(GEN)/tool_table.o
+TOOLOBJ := $(TOOLSRC:%.c=$(BUILD)/%.o) $(GEN)/tool_table.o $(GEN)/rome_table.o
 LIBA := $(BUILD)/libweir.a
 SOVER := 0
 VERSION := $(shell sed -n 's/^.define WEIR_VERSION "\(.*\)"/\1/p' lib/include/weir/base.h)
@@ -128,7 +130,7 @@ $(BUILD)/lib/model/brook.o: EXTRA = -DWEIR_DATADIR='"$(PREFIX)/share/weir"'
 # Pages of tools, tools/NAME/page.html with what it includes, as C strings weir_NAME_page in NAME_page.h.
 PAGES := $(patsubst tools/%/page.html,%,$(wildcard tools/*/page.html))
 define page_rule
-$$(GEN)/$(1)_page.h: $$(wildcard tools/$(1)/page* tools/page/*.css tools/page/*.js) tools/cli/embed.sh
+$$(GEN)/$(1)_page.h: $$(wildcard tools/$(1)/page* tools/page/*.css tools/page/*.html tools/page/*.js) tools/cli/embed.sh
 	@mkdir -p $$(@D)
 	@sh tools/cli/embed.sh weir_$(1)_page tools/$(1)/page.html > $$@
 $$(BUILD)/tools/$(1)/html.o: $$(GEN)/$(1)_page.h
@@ -138,7 +140,7 @@ $(foreach p,$(PAGES),$(eval $(call page_rule,$(p))))
 # hooks/ and tools/ see the public headers only: reaching into the library does not build.
 $(BUILD)/hooks/%.o: INC = -Ilib/include
 $(BUILD)/tools/%.o: INC = -Ilib/include -Itools
-$(GEN)/hook_table.o $(GEN)/tool_table.o: INC = -Ilib/include -Itools
+$(GEN)/hook_table.o $(GEN)/tool_table.o $(GEN)/rome_table.o: INC = -Ilib/include -Itools
 $(GEN)/arch_table.o: INC = -Ilib/include -Ilib
 
 $(BUILD)/%.o: %.c
@@ -154,6 +156,9 @@ $(GEN)/hook_table.c: $(HOOKSRC) Makefile
 $(GEN)/tool_table.c: $(wildcard tools/*.c) Makefile
 	@mkdir -p $(@D)
 	@lib/hooks/table.sh tool 'cli/tool.h' weir_tool $(TOOLS) > $@
+$(GEN)/rome_table.c: $(wildcard tools/rome/*.c) Makefile
+	@mkdir -p $(@D)
+	@lib/hooks/table.sh rome 'cli/tool.h' weir_tool $(ROMES) > $@
 $(GEN)/arch_table.c: $(wildcard lib/model/arch_*.c) Makefile
 	@mkdir -p $(@D)
 	@lib/hooks/table.sh arch 'model/arch.h' weir_arch $(ARCHES) > $@

@@ -69,6 +69,7 @@ const weir_hook_class weir_hook_ablate = {
     .create = create,
     .wants = weir_target_wants,
     .on_value = on_value,
+    .on_grad = weir_target_set_grad,
     .finish = weir_target_finish,
     .changed = weir_target_changed,
     .destroy = destroy,

@@ -108,7 +108,7 @@ static weir_status make(state *s, const weir_model *m, const char *args, weir_er
     s->model = m;
     s->c = weir_model_info_of(m)->C;
     WEIR_TRY(read_args(s, m, args, err));
-    s->n = weir_model_points(m, &s->point);
+    s->n = weir_model_points_all(m, &s->point);
     s->most_rows = MOST_LINES / s->k / weir_selector_count(s->selector);
     s->most_rows = s->most_rows ? s->most_rows : 1;
     s->of = calloc((size_t)s->n, sizeof *s->of);

@@ -68,7 +68,7 @@ static weir_status make_all(state *s, const weir_model *m, const char *args, wei
         return weir_fail(err, WEIR_E_ARG, "the dump is missing: " GRAMMAR);
     WEIR_TRY(weir_target_no_keys(&s->target, err));
     WEIR_TRY(weir_places_open(&s->places, path, weir_selector_count(s->target.selector), err));
-    s->n = weir_model_points(m, &s->point);
+    s->n = weir_model_points_all(m, &s->point);
     s->source = calloc((size_t)s->n, sizeof *s->source);
     if (!s->source)
         return weir_fail(err, WEIR_E_NOMEM, "hook patch: out of memory");
@@ -116,6 +116,20 @@ static weir_status on_value(void *self, const weir_value *v, weir_err *err)
     return WEIR_OK;
 }
 
+/* What was taken from the dump does not depend on what stood there; rows that the dump lacks were left alone. */
+static weir_status on_grad(void *self, const weir_value *v, weir_err *err)
+{
+    state *s = self;
+    weir_target_row r = weir_target_rows_again(&s->target, v);
+    while (weir_target_next(&r)) {
+        int64_t row;
+        WEIR_TRY(weir_places_find(s->places, v->rows->tag[r.t], v->rows->doc_pos[r.t], &row, err));
+        for (int64_t i = 0; row >= 0 && i < r.n; i++)
+            r.x[r.column[i]] = 0;
+    }
+    return WEIR_OK;
+}
+
 extern const weir_hook_class weir_hook_patch;
 const weir_hook_class weir_hook_patch = {
     .struct_size = sizeof(weir_hook_class),
@@ -127,6 +141,7 @@ const weir_hook_class weir_hook_patch = {
     .create = create,
     .wants = weir_target_wants,
     .on_value = on_value,
+    .on_grad = on_grad,
     .finish = weir_target_finish,
     .changed = weir_target_changed,
     .destroy = destroy,

@@ -103,7 +103,7 @@ static weir_status make_all(state *s, const weir_model *m, const char *args, wei
     if (!value || !*value)
         return weir_fail(err, WEIR_E_ARG, "the direction is missing: " GRAMMAR);
     WEIR_TRY(weir_target_vectors(&s->target, value, MOST_ROWS, err));
-    s->n = weir_model_points(m, &s->point);
+    s->n = weir_model_points_all(m, &s->point);
     s->basis = calloc((size_t)s->n, sizeof *s->basis);
     if (!s->basis)
         return weir_fail(err, WEIR_E_NOMEM, "hook project-out: out of memory");
@@ -130,12 +130,9 @@ static weir_status create(void **self, const weir_model *m, const char *args, we
     return WEIR_OK;
 }
 
-static weir_status on_value(void *self, const weir_value *v, weir_err *err)
+static void project(state *s, const weir_point *p, weir_target_row r)
 {
-    state *s = self;
-    const basis *b = &s->basis[v->point - s->point];
-    weir_target_row r = weir_target_rows(&s->target, v);
-    (void)err;
+    const basis *b = &s->basis[p - s->point];
     while (weir_target_next(&r)) {
         for (int64_t i = 0; i < r.n; i++)
             s->x[i] = (double)r.x[r.column[i]];
@@ -145,6 +142,22 @@ static weir_status on_value(void *self, const weir_value *v, weir_err *err)
         for (int64_t i = 0; i < r.n; i++)
             r.x[r.column[i]] = (float)s->x[i];
     }
+}
+
+static weir_status on_value(void *self, const weir_value *v, weir_err *err)
+{
+    state *s = self;
+    (void)err;
+    project(s, v->point, weir_target_rows(&s->target, v));
+    return WEIR_OK;
+}
+
+/* The projection is its own transpose. */
+static weir_status on_grad(void *self, const weir_value *v, weir_err *err)
+{
+    state *s = self;
+    (void)err;
+    project(s, v->point, weir_target_rows_again(&s->target, v));
     return WEIR_OK;
 }
 
@@ -159,6 +172,7 @@ const weir_hook_class weir_hook_project_out = {
     .create = create,
     .wants = weir_target_wants,
     .on_value = on_value,
+    .on_grad = on_grad,
     .finish = weir_target_finish,
     .changed = weir_target_changed,
     .destroy = destroy,

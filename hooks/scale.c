@@ -49,15 +49,25 @@ static weir_status create(void **self, const weir_model *m, const char *args, we
     return WEIR_OK;
 }
 
-static weir_status on_value(void *self, const weir_value *v, weir_err *err)
+static void multiply(const state *s, weir_target_row r)
 {
-    const state *s = self;
-    weir_target_row r = weir_target_rows(self, v);
-    (void)err;
     while (weir_target_next(&r))
         for (int64_t i = 0; i < r.n; i++)
             if (r.x[r.column[i]] != -INFINITY)
                 r.x[r.column[i]] *= s->factor;
+}
+
+static weir_status on_value(void *self, const weir_value *v, weir_err *err)
+{
+    (void)err;
+    multiply(self, weir_target_rows(self, v));
+    return WEIR_OK;
+}
+
+static weir_status on_grad(void *self, const weir_value *v, weir_err *err)
+{
+    (void)err;
+    multiply(self, weir_target_rows_again(self, v));
     return WEIR_OK;
 }
 
@@ -72,6 +82,7 @@ const weir_hook_class weir_hook_scale = {
     .create = create,
     .wants = weir_target_wants,
     .on_value = on_value,
+    .on_grad = on_grad,
     .finish = weir_target_finish,
     .changed = weir_target_changed,
     .destroy = destroy,

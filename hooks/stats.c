@@ -88,7 +88,7 @@ static weir_status make_columns(columns *c, int64_t n, weir_err *err)
 static weir_status make(state *s, const weir_model *m, const char *args, weir_err *err)
 {
     WEIR_TRY(read_args(s, m, args, err));
-    s->n = weir_model_points(m, &s->point);
+    s->n = weir_model_points_all(m, &s->point);
     s->of = calloc((size_t)s->n, sizeof *s->of);
     s->unit = s->file ? calloc((size_t)s->n, sizeof *s->unit) : NULL;
     if (!s->of || (s->file && !s->unit))

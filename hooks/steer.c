@@ -48,6 +48,13 @@ static weir_status on_value(void *self, const weir_value *v, weir_err *err)
     return WEIR_OK;
 }
 
+/* What is added does not depend on what stood there. */
+static weir_status on_grad(void *self, const weir_value *v, weir_err *err)
+{
+    (void)self, (void)v, (void)err;
+    return WEIR_OK;
+}
+
 extern const weir_hook_class weir_hook_steer;
 const weir_hook_class weir_hook_steer = {
     .struct_size = sizeof(weir_hook_class),
@@ -59,6 +66,7 @@ const weir_hook_class weir_hook_steer = {
     .create = create,
     .wants = weir_target_wants,
     .on_value = on_value,
+    .on_grad = on_grad,
     .finish = weir_target_finish,
     .changed = weir_target_changed,
     .destroy = destroy,

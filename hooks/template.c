@@ -28,7 +28,7 @@ typedef struct peak {
 
 /* What the hook keeps between calls. */
 typedef struct state {
-    const weir_point *point; /* all points of the model, in the order in which they fire */
+    const weir_point *point; /* all points of the model, those of gradients behind those of the forward pass */
     int64_t n;
     weir_selector *selector; /* the points that the user chose */
     peak *peak;              /* [n] */
@@ -53,7 +53,7 @@ static weir_status create(void **self, const weir_model *m, const char *args, we
     if (!s)
         return weir_fail(err, WEIR_E_NOMEM, "hook template: out of memory");
     weir_status st = weir_selector_build(&s->selector, m, args && *args ? args : "*", NULL, NULL, err);
-    s->n = weir_model_points(m, &s->point);
+    s->n = weir_model_points_all(m, &s->point);
     s->peak = st ? NULL : calloc((size_t)s->n, sizeof *s->peak);
     if (!st && !s->peak)
         st = weir_fail(err, WEIR_E_NOMEM, "hook template: out of memory");
@@ -113,7 +113,7 @@ static weir_status finish(void *self, FILE *out, weir_err *err)
 }
 
 /* The only name that leaves this file. What may be left out is: on_dump, on_begin and on_end (called at the beginning
- * and end of every pass), changed. WEIR_HOOK_ANY_ORDER: this hook does not mind whether it gets all points of a text
+ * and end of every pass), changed, on_grad (what a hook that writes does to gradients: weir/hook.h). WEIR_HOOK_ANY_ORDER: this hook does not mind whether it gets all points of a text
  * before the next text, or all texts at one point before the next point. */
 extern const weir_hook_class weir_hook_template;
 const weir_hook_class weir_hook_template = {

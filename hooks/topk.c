@@ -97,7 +97,7 @@ static weir_status read_args(state *s, const weir_model *m, const char *text, we
 static weir_status make(state *s, const weir_model *m, const char *args, weir_err *err)
 {
     WEIR_TRY(read_args(s, m, args, err));
-    s->n = weir_model_points(m, &s->point);
+    s->n = weir_model_points_all(m, &s->point);
     s->most_rows = MOST_LINES / s->k / weir_selector_count(s->selector);
     s->most_rows = s->most_rows ? s->most_rows : 1;
     s->of = calloc((size_t)s->n, sizeof *s->of);

@@ -5,7 +5,7 @@
 #include "attention/job.h"
 #include "cli/from.h"
 #include "cli/say.h"
-#include "neurons/output.h"
+#include "cli/terminal.h"
 
 #define AT(field) offsetof(weir_attention_args, field)
 static const weir_opt what_opts[] = {
@@ -58,9 +58,9 @@ static int run_tool(weir_cli *cli, void *args)
     weir_attention_gather_close(&j.gather);
     weir_attention_close_dump(&j);
     weir_session_close(&j.session);
-    void *const own[] = {j.from, j.head, j.text, j.interventions};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        free(own[i]);
+    weir_provenance_free(&j.room);
+    free(j.from);
+    free(j.head);
     return code;
 }
 

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/say.h"
+#include "cli/signals.h"
 #include "compose/compose.h"
 
 #define AT(field) offsetof(weir_compose_args, field)
@@ -23,12 +25,19 @@ static const weir_opt own_opts[] = {
     {"k", 'k', NULL, WEIR_OPT_INT, "N", 1, 1 << 20, "10",
      "best pairs of each kind that the text and --json show; tsv and ndjson have all pairs", AT(k)},
     {"format", 0, NULL, WEIR_OPT_CHOICE, "text|tsv|ndjson", 0, 0, "text", "form of the result", AT(format)},
+    {"width", 0, NULL, WEIR_OPT_INT, "N", 20, 10000, NULL, "columns of the table of layers (the terminal's, else 120)",
+     AT(width)},
     {"out", 'o', NULL, WEIR_OPT_STR, "FILE", 0, 0, NULL, "write to this file", AT(path)},
     {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "replace FILE, whatever it is", AT(force)},
 };
 static const weir_opt_group own_group = {"Pairs and result", own_opts, sizeof own_opts / sizeof *own_opts};
 static const weir_opt_use options[] = {
-    {&own_group, 0}, {&weir_opts_model, AT(model)}, {&weir_opts_run, AT(run)}, {&weir_opts_out, AT(out)}, {NULL, 0}};
+    {&own_group, 0},
+    {&weir_opts_model, AT(model)},
+    {&weir_opts_edit, AT(edit)},
+    {&weir_opts_processor, AT(run)},
+    {&weir_opts_out, AT(out)},
+    {NULL, 0}};
 static const weir_opt_rule rules[] = {{"json", WEIR_OPT_EXCLUDES, "format"}, {NULL, WEIR_OPT_NEEDS, NULL}};
 
 /* --- opening */
@@ -48,7 +57,9 @@ static int open_model(weir_composing *t)
     if (weir_compose_new(&t->c, t->model, (weir_compose_weights)t->a->weights, weir_kernel_name(&t->a->run),
                          (int)t->a->run.threads, &err) != WEIR_OK)
         return weir_cli_fail(t->cli, &err);
-    return WEIR_EXIT_OK;
+    int code = weir_edits_open(&t->edits, t->cli, &t->a->edit, t->model);
+    weir_compose_with(t->c, (const weir_edit *const *)t->edits.edit, t->edits.n);
+    return code;
 }
 
 static int choose_layers(weir_composing *t)
@@ -121,10 +132,13 @@ static int measure(void *ctx, FILE *out)
 {
     weir_composing *t = ctx;
     weir_err err = {0};
+    weir_progress bar;
     int64_t pairs = 0;
     t->out = out;
-    weir_compose_put_head(t);
-    if (weir_composing_take(t, &err) != WEIR_OK)
+    weir_progress_start(&bar, t->cli);
+    const weir_status st = weir_composing_take(t, &bar, &err);
+    weir_progress_stop(&bar, t->cli);
+    if (st != WEIR_OK)
         return weir_cli_fail(t->cli, &err);
     for (int from = 0; from < WEIR_COMPOSE_PARTS; from++)
         for (int input = 0; input < WEIR_COMPOSE_INPUTS; input++)
@@ -138,12 +152,12 @@ static int measure(void *ctx, FILE *out)
 
 static weir_output_file file_of(const weir_compose_args *a)
 {
-    weir_output_file f = {.path = a->path, .force = a->force};
-    f.begin = a->format == WEIR_COMPOSE_TSV      ? "input\tfrom_kind\t"
-              : a->format == WEIR_COMPOSE_NDJSON ? "{\"input\":"
-                                                 : NULL;
-    f.holds = a->format == WEIR_COMPOSE_NDJSON ? "\"to_kind\":" : NULL;
-    return f;
+    static const weir_output_mark json = {"{\"model\":", "\"rope_left_out\":"},
+                                  forms[] = {[WEIR_COMPOSE_TEXT] = {"", " weights: composition scores; "},
+                                             [WEIR_COMPOSE_TSV] = {"input\tfrom_kind\t", NULL},
+                                             [WEIR_COMPOSE_NDJSON] = {"{\"input\":", "\"to_kind\":"}};
+    const weir_output_mark *m = a->out.json ? &json : &forms[a->format];
+    return (weir_output_file){.path = a->path, .begin = m->begin, .holds = m->holds, .force = a->force};
 }
 
 static int run_tool(weir_cli *cli, void *args)
@@ -154,6 +168,9 @@ static int run_tool(weir_cli *cli, void *args)
     cli->quiet = a->out.quiet;
     if (cli->n_operands)
         return weir_cli_usage(cli, "weights are compared, there is no text: what is \"%s\"?", cli->operand[0]);
+    if (weir_cli_given(cli, "k") && a->format != WEIR_COMPOSE_TEXT)
+        return weir_cli_usage(cli, "--k is about the text and --json: tsv and ndjson have all pairs");
+    weir_signals_catch();
     int code = weir_output_free(cli, &file);
     if (code == WEIR_EXIT_OK)
         code = open_model(&t);

@@ -3,7 +3,7 @@
  * rest. */
 #include "parts/decompose.h"
 #include "cli/common.h"
-#include "neurons/output.h"
+#include "cli/terminal.h"
 
 #define AT(field) offsetof(weir_decompose_args, field)
 static const weir_opt what_opts[] = {

@@ -6,6 +6,7 @@
 #include "cli/common.h"
 #include "cli/say.h"
 #include "neurons/diff.h"
+#include "cli/printable.h"
 
 enum { ROWS = 256, FLOATS = 1 << 20 }; /* read at a time, at most */
 
@@ -151,8 +152,9 @@ static void print_table(const diff *d)
     printf("%-*s %10s %8s %12s %12s %12s\n", wide, "hook", "rows", "width", "max error", "relative", "values");
     for (int i = 0; i < d->n; i++) {
         const hook_diff *h = &d->hook[i];
-        printf("%-*s %10lld %8lld %12.4g %12.4g %12lld%s\n", wide, h->name, (long long)h->rows, (long long)h->width,
-               h->max_abs, relative(h), (long long)h->differ, h->pass ? "" : "  differs");
+        weir_put_printable(stdout, h->name, wide);
+        printf(" %10lld %8lld %12.4g %12.4g %12lld%s\n", (long long)h->rows, (long long)h->width, h->max_abs, relative(h),
+               (long long)h->differ, h->pass ? "" : "  differs");
     }
 }
 

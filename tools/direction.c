@@ -18,8 +18,8 @@ static const weir_opt own_opts[] = {
      "it are "
      "negative",
      AT(label)},
-    {"hook", 0, NULL, WEIR_OPT_STR, "NAME", 0, 0, NULL, "which recording; needless where the dump has one only",
-     AT(hook)},
+    {"hook", 0, NULL, WEIR_OPT_STR, "NAME", 0, 0, NULL,
+     "which recording, by its name or its site (resid_post); needless where the dump has one only", AT(hook)},
     {"rows", 0, NULL, WEIR_OPT_CHOICE, WEIR_DIRECTION_ROWS, 0, 0, "last",
      "of each document: its last recorded row, all of them, or their mean", AT(rows)},
     {"components", 'k', NULL, WEIR_OPT_INT, "N", 1, 4096, "1", "pca: how many, those of the largest variance first",
@@ -63,6 +63,11 @@ static int check_arguments(weir_direction *d)
         if (weir_cli_given(d->cli, of_one[i].name) && a->method != of_one[i].method)
             return weir_cli_usage(d->cli, "--%s is about --method %s", of_one[i].name,
                                   of_one[i].method == WEIR_DIRECTION_PCA ? "pca" : "probe");
+    static const char *const of_classes[] = {"held-out", "seed"};
+    for (size_t i = 0; i < sizeof of_classes / sizeof *of_classes; i++)
+        if (n == 1 && !a->label && weir_cli_given(d->cli, of_classes[i]))
+            return weir_cli_usage(d->cli, "--%s: without classes there is nothing to test, and all documents are used",
+                                  of_classes[i]);
     if (n == 1 && a->pairs == WEIR_DIRECTION_YES)
         return weir_cli_usage(d->cli, "--pairs yes: pairs are of two dumps");
     return weir_direction_may_save(d);
@@ -72,6 +77,7 @@ static weir_status find(weir_direction *d, weir_err *err)
 {
     static weir_status (*const method[])(weir_direction *, weir_err *) = {weir_direction_mean, weir_direction_pca,
                                                                           weir_direction_probe};
+    WEIR_TRY(weir_direction_note_massive(d, err));
     WEIR_TRY(weir_direction_means(d, err));
     WEIR_TRY(method[d->a->method](d, err));
     return weir_direction_measure(d, err);

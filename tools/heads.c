@@ -1,5 +1,6 @@
 /* weir heads: which attention heads look at the previous token, at an earlier copy of the token, or behind it: on
  * sequences of random tokens that repeat once. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,10 @@
 #include "cli/common.h"
 #include "cli/draw.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/say.h"
+#include "cli/signals.h"
+#include "cli/printable.h"
 
 /* The scores: means of the pattern over queries t of the second half, n tokens behind the first (Elhage et al. 2021, "A
  * mathematical framework for transformer circuits"; Olsson et al. 2022, "In-context learning and induction heads").
@@ -19,6 +23,7 @@ enum { FORMAT_TEXT, FORMAT_TSV, FORMAT_NDJSON };
 
 typedef struct heads_args {
     weir_model_args model;
+    weir_edit_args edit;
     weir_attach_args attach;
     weir_run_args run;
     weir_out_args out;
@@ -46,8 +51,13 @@ static const weir_opt own_opts[] = {
 };
 static const weir_opt_group own_group = {"Sequences and result", own_opts, sizeof own_opts / sizeof *own_opts};
 static const weir_opt_use options[] = {
-    {&own_group, 0},           {&weir_opts_model, AT(model)}, {&weir_opts_attach, AT(attach)},
-    {&weir_opts_run, AT(run)}, {&weir_opts_out, AT(out)},     {NULL, 0}};
+    {&own_group, 0},
+    {&weir_opts_model, AT(model)},
+    {&weir_opts_edit, AT(edit)},
+    {&weir_opts_attach, AT(attach)},
+    {&weir_opts_run_here, AT(run)},
+    {&weir_opts_out, AT(out)},
+    {NULL, 0}};
 static const weir_opt_rule rules[] = {{"json", WEIR_OPT_EXCLUDES, "format"}, {NULL, WEIR_OPT_NEEDS, NULL}};
 
 typedef struct heads {
@@ -57,6 +67,7 @@ typedef struct heads {
     weir_model *model;
     weir_tokenizer *tok;
     weir_selector *sel;
+    weir_edits edits;
     weir_run *run;
     weir_attach attach;
     const weir_model_info *info;
@@ -111,7 +122,9 @@ static weir_status run_sequences(heads *h, weir_err *err)
     int32_t *id = calloc((size_t)total, sizeof *id);
     uint64_t state = (uint64_t)h->a->seed;
     weir_status st = id ? WEIR_OK : weir_fail(err, WEIR_E_NOMEM, "out of memory");
-    for (int64_t s = 0; st == WEIR_OK && s < h->a->sequences; s++) {
+    weir_progress bar;
+    weir_progress_start(&bar, h->cli);
+    for (int64_t s = 0; st == WEIR_OK && s < h->a->sequences && !weir_signals_seen(); s++) {
         if (first)
             id[0] = h->bos;
         for (int64_t i = 0; i < n; i++)
@@ -121,9 +134,11 @@ static weir_status run_sequences(heads *h, weir_err *err)
         h->n[PREVIOUS] += 2 * n - 1;
         h->n[DUPLICATE] += n;
         h->n[INDUCTION] += n;
+        weir_progress_update(&bar, (double)(s + 1) / (double)h->a->sequences, (s + 1) * total);
     }
+    weir_progress_stop(&bar, h->cli);
     free(id);
-    return st;
+    return weir_signals_seen() ? weir_fail(err, WEIR_E_IO, "stopped by signal %d", weir_signals_seen()) : st;
 }
 
 /* --- the result */
@@ -190,12 +205,18 @@ static void put_json(const heads *h, FILE *out)
     fputc('\n', out);
 }
 
+/* Is score x above y? Those that are not finite come last. */
+static bool above(double x, double y)
+{
+    return isfinite(y) ? x > y && isfinite(x) : isfinite(x);
+}
+
 /* The best head of a kind that is not listed yet; -1: none is left. */
 static int64_t best_left(const heads *h, score s, const bool *listed)
 {
     int64_t best = -1;
     for (int64_t i = 0; i < h->info->L * h->info->H; i++)
-        if (h->seen[i / h->info->H] && !listed[i] && (best < 0 || score_of(h, i, s) > score_of(h, best, s)))
+        if (h->seen[i / h->info->H] && !listed[i] && (best < 0 || above(score_of(h, i, s), score_of(h, best, s))))
             best = i;
     return best;
 }
@@ -208,7 +229,8 @@ static int put_text(const heads *h, FILE *out)
     bool *listed = calloc((size_t)all, sizeof *listed);
     if (!listed)
         return weir_cli_error(h->cli, "out of memory");
-    fprintf(out, "%s, %lld sequences of %s2 x %lld random tokens, seed %lld: mean attention to\n", h->info->name,
+    weir_put_printable(out, h->info->name, 0);
+    fprintf(out, ", %lld sequences of %s2 x %lld random tokens, seed %lld: mean attention to\n",
             (long long)h->a->sequences, h->bos >= 0 ? "BOS and " : "", (long long)h->length, (long long)h->a->seed);
     for (int s = 0; s < SCORES; s++) {
         int64_t i;
@@ -296,14 +318,20 @@ static int open_run(heads *h)
     h->seen = calloc((size_t)h->info->L, sizeof *h->seen);
     if (!h->sum || !h->seen)
         return weir_cli_error(h->cli, "out of memory");
+    int code = weir_edits_open(&h->edits, h->cli, &h->a->edit, h->model);
+    if (code != WEIR_EXIT_OK)
+        return code;
     weir_run_options_init(&o);
+    o.edits = (const weir_edit *const *)h->edits.edit;
+    o.n_edits = h->edits.n;
     o.threads = (int)h->a->run.threads;
     o.kernel = weir_kernel_name(&h->a->run);
     o.memory = h->a->run.memory;
     o.max_rows = o.max_len = 2 * h->length + (h->bos >= 0);
     if (weir_run_new(&h->run, h->model, &o, &err) != WEIR_OK)
         return weir_cli_fail(h->cli, &err);
-    int code = weir_attach_all(&h->attach, h->cli, &h->a->attach, h->run);
+    code = weir_attach_all(&h->attach, h->cli, &h->a->attach, h->run);
+    h->attach.edits = &h->edits;
     if (code == WEIR_EXIT_OK && weir_run_hook_object(h->run, &reader, h, &err) != WEIR_OK)
         code = weir_cli_fail(h->cli, &err);
     return code;
@@ -311,10 +339,12 @@ static int open_run(heads *h)
 
 static weir_output_file file_of(const heads_args *a)
 {
-    weir_output_file f = {.path = a->path, .force = a->force};
-    f.begin = a->format == FORMAT_TSV ? "layer\thead\tprevious" : a->format == FORMAT_NDJSON ? "{\"layer\":" : NULL;
-    f.holds = a->format == FORMAT_NDJSON ? "\"induction\":" : NULL;
-    return f;
+    static const weir_output_mark json = {"{\"model\":", "\"induction\":"},
+                                  forms[] = {[FORMAT_TEXT] = {"", " random tokens, seed "},
+                                             [FORMAT_TSV] = {"layer\thead\tprevious", NULL},
+                                             [FORMAT_NDJSON] = {"{\"layer\":", "\"induction\":"}};
+    const weir_output_mark *m = a->out.json ? &json : &forms[a->format];
+    return (weir_output_file){.path = a->path, .begin = m->begin, .holds = m->holds, .force = a->force};
 }
 
 static int run_tool(weir_cli *cli, void *args)
@@ -324,7 +354,10 @@ static int run_tool(weir_cli *cli, void *args)
     cli->quiet = a->out.quiet;
     if (cli->n_operands)
         return weir_cli_usage(cli, "the text is made here: what is \"%s\"?", cli->operand[0]);
+    if (weir_cli_given(cli, "k") && (a->out.json || a->format != FORMAT_TEXT))
+        return weir_cli_usage(cli, "--k is about the text: the other formats have all heads");
     heads h = {.cli = cli, .a = a};
+    weir_signals_catch();
     int code = weir_output_free(cli, &file);
     if (code == WEIR_EXIT_OK)
         code = open_model(&h);
@@ -336,6 +369,7 @@ static int run_tool(weir_cli *cli, void *args)
         code = weir_output_put(cli, &file, measure, &h);
     weir_attach_free(&h.attach);
     weir_run_free(h.run);
+    weir_edits_free(&h.edits);
     weir_selector_free(h.sel);
     weir_tokenizer_free(h.tok);
     weir_model_free(h.model);

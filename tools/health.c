@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/from.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -12,6 +13,10 @@
 
 #define AT(field) offsetof(weir_health_args, field)
 static const weir_opt own_opts[] = {
+    {"from", 0, NULL, WEIR_OPT_STR, "DUMP.h5", 0, 0, NULL,
+     "a dump of weir trace instead of a text, as the operand; it needs hook_resid_pre of the layers, and "
+     "hook_resid_post of the last one",
+     AT(from)},
     {"layer", 'l', "layers", WEIR_OPT_LIST, "LIST", 0, 0, NULL,
      "layers from 0: 6, 0-3,7, all (as without it); with the last one also the stream behind it", AT(layers)},
     {"dim-ratio", 0, NULL, WEIR_OPT_REAL, "R", 1, 0, "100",
@@ -27,8 +32,11 @@ static const weir_opt own_opts[] = {
      AT(per)},
     {"format", 0, NULL, WEIR_OPT_CHOICE, "text|tsv|ndjson", 0, 0, "text",
      "form of the lines; --json: all but the positions as one object", AT(format)},
+    {"width", 0, NULL, WEIR_OPT_INT, "N", 20, 10000, NULL,
+     "columns of the text of --per position (the terminal's, else 120)", AT(width)},
     {"out", 'o', NULL, WEIR_OPT_STR, "FILE", 0, 0, NULL, "write to this file", AT(out)},
-    {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "replace FILE, whatever it is", AT(force)},
+    {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
+     "replace FILE, whatever it is; take a dump of another model than this one", AT(force)},
 };
 static const weir_opt_group own_group = {"What to show", own_opts, sizeof own_opts / sizeof *own_opts};
 static const weir_opt_use options[] = {{&own_group, 0}, WEIR_SESSION_OPTIONS(AT(session)), {NULL, 0}};
@@ -38,7 +46,7 @@ static const weir_opt_rule rules[] = {
 /* --- opening */
 
 /* The chosen layers' resid_pre; behind the last layer also its resid_post. */
-static int choose_lines(weir_health *h)
+int weir_health_choose_lines(weir_health *h)
 {
     weir_err err = {0};
     char *layers = NULL;
@@ -142,24 +150,31 @@ static void say(const weir_health *h)
     weir_report_say(&r, h->cli);
 }
 
-static int measure(void *ctx, FILE *out)
+static int read_text(weir_health *h)
 {
-    weir_health *h = ctx;
     weir_err err = {0};
-    h->out = out;
-    if (h->a->per == WEIR_HEALTH_POSITION)
-        weir_health_put_head(h);
     if (run_batches(h, &err) != WEIR_OK)
         return weir_cli_fail(h->cli, &err);
     weir_health_end(h);
     if (h->rows == 0)
         return weir_cli_error(h->cli, weir_feed_counts_of(h->s.feed).docs ? "--positions leaves no row"
                                                                           : "the input holds no document");
-    if (weir_run_finish(h->s.run, h->a->session.out.json ? NULL : out, &err) != WEIR_OK)
+    if (weir_run_finish(h->s.run, h->a->session.out.json ? NULL : h->out, &err) != WEIR_OK)
         return weir_cli_fail(h->cli, &err);
+    return WEIR_EXIT_OK;
+}
+
+static int measure(void *ctx, FILE *out)
+{
+    weir_health *h = ctx;
+    h->out = out;
+    const int code = h->dump ? weir_health_read_dump(h) : read_text(h);
+    if (code != WEIR_EXIT_OK)
+        return code;
     if (!weir_health_put(h))
         return weir_cli_error(h->cli, "out of memory");
-    say(h);
+    if (!h->dump)
+        say(h);
     return WEIR_EXIT_OK;
 }
 
@@ -186,38 +201,80 @@ static int check_finite(const weir_health *h)
 /* Which file may be replaced: one of the same lines. */
 static weir_output_file file_of(const weir_health_args *a)
 {
-    static const char *const tsv[] = {"layer\thook\trows\tmean", "doc\tpos\tid\tmassive", "layer\tdim\trows",
-                                      "id\tfirst\trows\tmassive"};
-    static const char *const holds[] = {"\"massive_dims\":", "\"rms\":", "\"first_rows\":", "\"ratio_layer\":"};
-    weir_output_file f = {.path = a->out, .force = a->force};
-    f.begin = a->format == WEIR_HEALTH_TSV ? tsv[a->per] : a->format == WEIR_HEALTH_NDJSON ? "{\"" : NULL;
-    f.holds = a->format == WEIR_HEALTH_NDJSON ? holds[a->per] : NULL;
-    return f;
+    static const weir_output_mark forms[][4] = {
+        [WEIR_HEALTH_TEXT] = {{"", ": RMS of the residual stream, "},
+                              {"document    pos      id massive ", NULL},
+                              {"massive dimensions: ", NULL},
+                              {"massive positions: ", NULL}},
+        [WEIR_HEALTH_TSV] = {{"layer\thook\trows\tmean", NULL},
+                             {"doc\tpos\tid\tmassive", NULL},
+                             {"layer\tdim\trows", NULL},
+                             {"id\tfirst\trows\tmassive", NULL}},
+        [WEIR_HEALTH_NDJSON] = {{"{\"layer\":", "\"massive_dims\":"},
+                                {"{\"doc\":", "\"rms\":"},
+                                {"{\"layer\":", "\"first_rows\":"},
+                                {"{\"id\":", "\"ratio_layer\":"}}};
+    static const weir_output_mark json = {"{\"model\":", "\"median_exact\":"};
+    const weir_output_mark *m = a->session.out.json ? &json : &forms[a->format][a->per];
+    return (weir_output_file){.path = a->out, .begin = m->begin, .holds = m->holds, .force = a->force};
+}
+
+/* An option about what this form of the result does not show is a mistake. */
+static int check_shown(const weir_health *h)
+{
+    const weir_health_args *a = h->a;
+    const bool text = a->format == WEIR_HEALTH_TEXT && !a->session.out.json;
+    const struct {
+        const char *name;
+        bool shown;
+    } asked[] = {{"k", text && a->per != WEIR_HEALTH_POSITION},
+                 {"width", text && a->per == WEIR_HEALTH_POSITION},
+                 {"dim-ratio", a->per == WEIR_HEALTH_LAYER || a->per == WEIR_HEALTH_DIM},
+                 {"norm-ratio", a->per != WEIR_HEALTH_DIM}};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+        if (weir_cli_given(h->cli, asked[i].name) && !asked[i].shown)
+            return weir_cli_usage(h->cli, "--%s changes nothing in what is asked for", asked[i].name);
+    return WEIR_EXIT_OK;
+}
+
+static int open_text(weir_health *h)
+{
+    int code = weir_session_model(&h->s);
+    if (code == WEIR_EXIT_OK)
+        code = weir_health_choose_lines(h);
+    return code == WEIR_EXIT_OK ? weir_session_text(&h->s) : code;
+}
+
+static int run_all(weir_health *h)
+{
+    const weir_output_file file = file_of(h->a);
+    int code = weir_from_dump(h->cli, h->a->from, &h->dump);
+    if (code == WEIR_EXIT_OK)
+        code = weir_from_check(h->cli, h->dump);
+    if (code == WEIR_EXIT_OK)
+        code = check_shown(h);
+    if (code == WEIR_EXIT_OK)
+        code = weir_output_free(h->cli, &file);
+    if (code == WEIR_EXIT_OK)
+        code = h->dump ? weir_health_open_dump(h) : open_text(h);
+    if (code == WEIR_EXIT_OK)
+        code = make_room(h);
+    weir_signals_catch();
+    if (code == WEIR_EXIT_OK && !h->dump)
+        code = open_run(h);
+    if (code == WEIR_EXIT_OK)
+        code = weir_output_put(h->cli, &file, measure, h);
+    return code == WEIR_EXIT_OK ? check_finite(h) : code;
 }
 
 static int run_tool(weir_cli *cli, void *args)
 {
     const weir_health_args *a = args;
     weir_health h = {.cli = cli, .a = a, .s = {.cli = cli, .a = &a->session}, .start = weir_now()};
-    const weir_output_file file = file_of(a);
     cli->quiet = a->session.out.quiet;
-    int code = weir_output_free(cli, &file);
-    if (code == WEIR_EXIT_OK)
-        code = weir_session_model(&h.s);
-    if (code == WEIR_EXIT_OK)
-        code = choose_lines(&h);
-    if (code == WEIR_EXIT_OK)
-        code = weir_session_text(&h.s);
-    if (code == WEIR_EXIT_OK)
-        code = make_room(&h);
-    weir_signals_catch();
-    if (code == WEIR_EXIT_OK)
-        code = open_run(&h);
-    if (code == WEIR_EXIT_OK)
-        code = weir_output_put(cli, &file, measure, &h);
-    if (code == WEIR_EXIT_OK)
-        code = check_finite(&h);
+    const int code = run_all(&h);
     give_back(&h);
+    weir_health_close_dump(&h);
     weir_session_close(&h.s);
     return code;
 }
@@ -225,7 +282,7 @@ static int run_tool(weir_cli *cli, void *args)
 const weir_tool weir_tool_health = {
     .name = "health",
     .summary = "how large the residual stream is: RMS, massive dimensions and positions, NaN",
-    .operands = "[TEXT... | --file FILE... | < text]",
+    .operands = "[TEXT... | DUMP.h5 | --file FILE... | < text]",
     .about =
         "Measures the residual stream before each layer and behind the last one (\"out\"): the root of the mean square "
         "of a row (RMS), its mean, median and maximum over the text; dimensions and positions that are many times "
@@ -233,6 +290,9 @@ const weir_tool weir_tool_health = {
         "infinite: exit 3 if there are any. Rows that --positions leaves out count nowhere, nor in medians. Without a "
         "text, standard input is read; a terminal or an empty input means the 1,000 sentences that come with brook.",
     .example = "weir health\n"
+               "weir trace --quiet --site resid_pre,resid_post --dump stream.h5 'Boulder is in the state of "
+               "Colorado.'\n"
+               "weir health stream.h5\n"
                "weir health --per position 'Boulder is in the state of Colorado.'\n"
                "weir health --dim-ratio 20 --norm-ratio 2 --per dim --format tsv",
     .options = options,

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "cli/say.h"
+#include "cli/terminal.h"
 #include "lens/corpus.h"
-#include "neurons/output.h"
 #include "parts/decompose.h"
 
 #define AT(field) offsetof(weir_lens_args, field)
@@ -138,7 +138,8 @@ static void close_all(weir_lens_job *j)
     weir_session_close(&j->session);
     weir_lens_cells_close(&j->cells);
     weir_lens_stack_free(&j->stack);
-    void *const own[] = {j->layers, j->sites, j->text, j->interventions, j->target, j->contrast[0], j->contrast[1], j};
+    weir_provenance_free(&j->room);
+    void *const own[] = {j->layers, j->sites, j->target, j->contrast[0], j->contrast[1], j};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);
 }
@@ -147,12 +148,12 @@ static void close_all(weir_lens_job *j)
 static int attribute(weir_cli *cli, const weir_lens_args *a)
 {
     enum { LISTED = 10 };
-    static const int format[] = {[WEIR_LENS_AUTO] = WEIR_PARTS_AUTO,
-                                 [WEIR_LENS_TEXT] = WEIR_PARTS_TEXT,
-                                 [WEIR_LENS_TSV] = WEIR_PARTS_TSV,
-                                 [WEIR_LENS_NDJSON] = WEIR_PARTS_NDJSON};
-    if (a->format == WEIR_LENS_SVG || a->format == WEIR_LENS_HTML ||
-        (a->out && (weir_ends_with(a->out, ".svg") || weir_ends_with(a->out, ".html"))))
+    static const int format[WEIR_LENS_FORMATS] = {[WEIR_LENS_AUTO] = WEIR_PARTS_AUTO,
+                                                  [WEIR_LENS_TEXT] = WEIR_PARTS_TEXT,
+                                                  [WEIR_LENS_TSV] = WEIR_PARTS_TSV,
+                                                  [WEIR_LENS_NDJSON] = WEIR_PARTS_NDJSON};
+    const weir_lens_format asked = weir_lens_format_of(a);
+    if (asked == WEIR_LENS_SVG || asked == WEIR_LENS_HTML || asked == WEIR_LENS_H5)
         return weir_cli_usage(cli, "--dla: its formats are text, tsv and ndjson");
     weir_decompose_args parts = {.session = a->session,
                                  .from = a->from,
@@ -178,7 +179,7 @@ static int run_tool(weir_cli *cli, void *args)
     weir_lens_job *j = calloc(1, sizeof *j);
     if (!j)
         return weir_cli_error(cli, "out of memory");
-    *j = (weir_lens_job){.cli = cli, .a = a, .session = {.cli = cli, .a = &a->session}};
+    *j = (weir_lens_job){.cli = cli, .a = a, .session = {.cli = cli, .a = &a->session}, .start = weir_now()};
     int code = run_all(j);
     close_all(j);
     return code;

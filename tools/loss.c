@@ -5,6 +5,7 @@
 
 #include "cli/logprob.h"
 #include "cli/output.h"
+#include "cli/printable.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/say.h"
@@ -53,6 +54,7 @@ typedef struct loss {
     sums all, doc;
     int64_t rows;      /* run so far */
     int64_t doc_index; /* the document whose sums `doc` has; -1: none yet */
+    bool begun;        /* what stands above the lines is written: with the first of them */
     FILE *out;
     double start;
 } loss;
@@ -120,7 +122,7 @@ static void put_doc(const loss *l, const sums *s)
     fputc('\n', l->out);
 }
 
-static void put_bytes(FILE *out, weir_str bytes)
+static void put_json_text(FILE *out, weir_str bytes)
 {
     weir_jsonw w;
     weir_jsonw_init(&w, out);
@@ -155,17 +157,23 @@ static void put_token(const loss *l, const weir_token_rows *k, int64_t i)
     for (int arm = 0; arm < l->arms; arm++)
         fprintf(l->out, tsv ? "\t%.9g" : " %10.4f", (double)l->logprob[arm].kept[i]);
     fputs(tsv ? "\t" : "  ", l->out);
-    put_bytes(l->out, bytes);
+    if (tsv)
+        put_json_text(l->out, bytes);
+    else
+        weir_put_token(l->out, bytes, k->id[i], 0);
     fputc('\n', l->out);
 }
 
-static void put_head(const loss *l)
+static void put_head(loss *l)
 {
     static const char *const tsv[] = {"tokens\tbytes\tloss\tbits_per_byte", "doc\ttokens\tbytes\tloss\tbits_per_byte",
                                       "doc\tpos\tid\tlogprob"};
     static const char *const tsv_plain[] = {"\tplain_loss\tplain_bits_per_byte", "\tplain_loss\tplain_bits_per_byte",
                                             "\tplain_logprob"};
     const int per = l->a->per;
+    if (l->begun)
+        return;
+    l->begun = true;
     if (l->a->format == FORMAT_TSV)
         fprintf(l->out, "%s%s%s\n", tsv[per], l->plain ? tsv_plain[per] : "", per == PER_TOKEN ? "\ttext" : "");
     else if (l->a->format == FORMAT_TEXT && per == PER_DOC)
@@ -179,10 +187,11 @@ static void put_head(const loss *l)
 /* A line of the totals: what it is of each arm, and by how much they differ. */
 static void put_total(const loss *l, const char *name, double asked, double plain, const char *unit)
 {
+    char a[32], b[32], c[32];
+    fprintf(l->out, "%-14s %12s", name, weir_rounded(asked, 6, false, a));
     if (l->plain)
-        fprintf(l->out, "%-14s %12.6g %12.6g %+12.6g  %s\n", name, asked, plain, asked - plain, unit);
-    else
-        fprintf(l->out, "%-14s %12.6g  %s\n", name, asked, unit);
+        fprintf(l->out, " %12s %12s", weir_rounded(plain, 6, false, b), weir_rounded(asked - plain, 6, true, c));
+    fprintf(l->out, "%s%s\n", *unit ? "  " : "", unit);
 }
 
 static void put_totals(const loss *l)
@@ -206,8 +215,10 @@ static void put_totals(const loss *l)
 
 static void end_doc(loss *l)
 {
-    if (l->a->per == PER_DOC && l->doc_index >= 0 && l->doc.tokens > 0)
+    if (l->a->per == PER_DOC && l->doc_index >= 0 && l->doc.tokens > 0) {
+        put_head(l);
         put_doc(l, &l->doc);
+    }
     l->doc = (sums){0};
 }
 
@@ -235,8 +246,10 @@ static void take_rows(loss *l, const weir_batch *b)
             break;
         add(&l->all, l, &b->kept, i);
         add(&l->doc, l, &b->kept, i);
-        if (l->a->per == PER_TOKEN)
+        if (l->a->per == PER_TOKEN) {
+            put_head(l);
             put_token(l, &b->kept, i);
+        }
     }
 }
 
@@ -300,7 +313,6 @@ static int measure(void *ctx, FILE *out)
     loss *l = ctx;
     weir_err err = {0};
     l->out = out;
-    put_head(l);
     if (run_batches(l, &err) != WEIR_OK)
         return weir_cli_fail(l->cli, &err);
     end_doc(l);
@@ -321,6 +333,7 @@ static int measure(void *ctx, FILE *out)
         weir_jsonw_end(&w);
         fputc('\n', out);
     } else if (l->a->per == PER_TOTAL) {
+        put_head(l);
         put_totals(l);
     }
     say(l);
@@ -331,6 +344,8 @@ static int measure(void *ctx, FILE *out)
 
 static bool changes_values(const loss *l)
 {
+    if (l->s.edits.n)
+        return true;
     for (int i = 0; i < l->s.attach.n; i++)
         if (weir_run_hook_writes(l->s.run, l->s.attach.hook[i].index))
             return true;
@@ -356,12 +371,19 @@ static int open_arms(loss *l)
 /* Which file may be replaced: one of the same lines. */
 static weir_output_file file_of(const loss_args *a)
 {
-    static const char *const tsv[] = {"tokens\tbytes\tloss", "doc\ttokens\tbytes\tloss", "doc\tpos\tid\tlogprob"};
-    static const char *const holds[] = {"\"bits_per_byte\":", "\"bits_per_byte\":", "\"logprob\":"};
-    weir_output_file f = {.path = a->out, .force = a->force};
-    f.begin = a->format == FORMAT_TSV ? tsv[a->per] : a->format == FORMAT_NDJSON ? "{\"" : NULL;
-    f.holds = a->format == FORMAT_NDJSON ? holds[a->per] : NULL;
-    return f;
+    static const weir_output_mark forms[][3] = {
+        [FORMAT_TEXT] = {{"", " tokens scored, "},
+                         {"document   tokens ", NULL},
+                         {"document    pos      id    logprob ", NULL}},
+        [FORMAT_TSV] = {{"tokens\tbytes\tloss", NULL},
+                        {"doc\ttokens\tbytes\tloss", NULL},
+                        {"doc\tpos\tid\tlogprob", NULL}},
+        [FORMAT_NDJSON] = {{"{\"tokens\":", "\"bits_per_byte\":"},
+                           {"{\"doc\":", "\"bits_per_byte\":"},
+                           {"{\"doc\":", "\"logprob\":"}}};
+    static const weir_output_mark json = {"{\"model\":", "\"bits_per_byte\":"};
+    const weir_output_mark *m = a->session.out.json ? &json : &forms[a->format][a->per];
+    return (weir_output_file){.path = a->out, .begin = m->begin, .holds = m->holds, .force = a->force};
 }
 
 static int run_tool(weir_cli *cli, void *args)
@@ -393,7 +415,7 @@ const weir_tool weir_tool_loss = {
     .operands = "[TEXT... | --file FILE... | < text]",
     .about = "Scores every token given those before it in its window: the mean of -ln p over tokens (loss, in nats), "
              "its exponential (perplexity), and bits per byte of text, which models with other tokenizers can be compared "
-             "by. With interventions the model as it is runs beside the changed one, and both are shown. Without a "
+             "by. With edits or interventions the model as it is runs beside the changed one, and both are shown. Without a "
              "text, standard input is read; a terminal or an empty input means the 1,000 sentences that come with "
              "brook.",
     .example = "weir loss\n"

@@ -11,6 +11,7 @@
 #include "cli/session.h"
 #include "cli/signals.h"
 #include "cli/target.h"
+#include "cli/printable.h"
 
 typedef struct probe_args {
     weir_session_args session;
@@ -49,6 +50,7 @@ static const weir_opt_use options[] = {{&own_group, 0},
                                        {&weir_opts_model, AT(session.model)},
                                        {&weir_opts_text, AT(session.text)},
                                        {&window_group, 0},
+                                       {&weir_opts_edit, AT(session.edit)},
                                        {&weir_opts_attach, AT(session.attach)},
                                        {&weir_opts_run, AT(session.run)},
                                        {&weir_opts_out, AT(session.out)},
@@ -293,7 +295,8 @@ static void put_text(const probe *p)
     char windows[32], tokens[32], probes[32], mlps[32], reached[32];
     const weir_point *points;
     char what[80];
-    fprintf(p->out, "%s: another token at %s position%s (%s window%s, %s tokens)\n", p->s.info->name,
+    weir_put_printable(p->out, p->s.info->name, 0);
+    fprintf(p->out, ": another token at %s position%s (%s window%s, %s tokens)\n",
             weir_commas(p->probes, probes), p->probes == 1 ? "" : "s", weir_commas(p->windows, windows),
             p->windows == 1 ? "" : "s", weir_commas(p->tokens, tokens));
     snprintf(what, sizeof what, "earlier positions, all %lld hook points",
@@ -400,8 +403,8 @@ static int run_tool(weir_cli *cli, void *args)
     probe p = {.cli = cli, .a = a, .s = {.cli = cli, .a = &a->session}, .token = -1, .state = (uint64_t)a->seed};
     const weir_output_file file = {.path = a->out,
                                    .force = a->force,
-                                   .begin = a->session.out.json ? "{\"model\":" : NULL,
-                                   .holds = "\"mlps_reached\":"};
+                                   .begin = a->session.out.json ? "{\"model\":" : "",
+                                   .holds = a->session.out.json ? "\"mlps_reached\":" : ": another token at "};
     cli->quiet = a->session.out.quiet;
     int code = weir_output_free(cli, &file);
     if (code == WEIR_EXIT_OK)

@@ -1,6 +1,7 @@
 /* weir tokenize: text to token ids, with the bytes and offsets that each stands for. */
 #include <stdlib.h>
 
+#include "cli/chat.h"
 #include "cli/feed.h"
 #include "cli/input.h"
 #include "cli/say.h"
@@ -29,7 +30,7 @@ static const weir_opt_use options[] = {{&weir_opts_model, offsetof(tokenize_args
 
 static const weir_opt_rule rules[] = {{"ids", WEIR_OPT_EXCLUDES, "json"}, {NULL, WEIR_OPT_NEEDS, NULL}};
 
-/* Bytes as C would write them between quotes; UTF-8 is left as it is where the bytes stand in one token whole. */
+/* Bytes as C would write them between quotes; what is not ASCII as \xNN, because a token may hold half a character. */
 static void print_escaped(weir_str s)
 {
     static const char plain_low[] = {['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
@@ -133,8 +134,19 @@ static void print_json(const token_list *l)
     putchar('\n');
 }
 
+/* chat: what a document is a message of; NULL: it is a text. */
+static weir_status encode(const tokenize_args *a, const weir_tokenizer *tok, weir_chat *chat, weir_doc *doc,
+                          weir_tokens *t, weir_err *err)
+{
+    if (!chat)
+        return weir_tokenizer_encode(tok, doc->text.p, doc->text.n, t, err);
+    WEIR_TRY(weir_chat_encode_doc(chat, doc->text, doc->json, a->text.system, t, err));
+    doc->text.n = t->n ? (size_t)(t->byte_off[t->n - 1] + t->byte_len[t->n - 1]) : 0; /* of what the template made */
+    return WEIR_OK;
+}
+
 static weir_status print_documents(const tokenize_args *a, const weir_cli *cli, const weir_tokenizer *tok,
-                                   weir_docs *docs, weir_err *err)
+                                   weir_chat *chat, weir_docs *docs, weir_err *err)
 {
     const weir_row_args rows = {.bos = a->bos};
     weir_tokens t = {0};
@@ -143,7 +155,7 @@ static weir_status print_documents(const tokenize_args *a, const weir_cli *cli, 
     int64_t lost = 0;
     weir_status s = weir_feed_bos(&rows, tok, &bos, err);
     while (s == WEIR_OK && (s = weir_docs_next(docs, &doc, &more, err)) == WEIR_OK && more && !ferror(stdout)) {
-        s = weir_tokenizer_encode(tok, doc.text.p, doc.text.n, &t, err);
+        s = encode(a, tok, chat, &doc, &t, err);
         token_list l = {tok, &doc, &t, bos};
         if (s != WEIR_OK)
             weir_err_where(err, weir_docs_source(docs, doc.source), NULL, doc.byte_off);
@@ -165,6 +177,7 @@ static int run(weir_cli *cli, void *args)
 {
     const tokenize_args *a = args;
     weir_tokenizer *tok = NULL;
+    weir_chat *chat = NULL;
     weir_input in = {0};
     weir_err err = {0};
     char brook[1100];
@@ -173,10 +186,13 @@ static int run(weir_cli *cli, void *args)
     weir_log log = weir_cli_log(cli);
     if (!path || weir_tokenizer_open(&tok, path, &log, &err) != WEIR_OK)
         return weir_cli_fail(cli, &err);
-    int code = weir_input_open(&in, cli, &a->text, false);
-    if (code == WEIR_EXIT_OK && print_documents(a, cli, tok, in.docs, &err) != WEIR_OK)
+    int code = weir_chat_asked(&chat, cli, &a->text, false, a->bos, path, tok);
+    if (code == WEIR_EXIT_OK)
+        code = weir_input_open(&in, cli, &a->text, false);
+    if (code == WEIR_EXIT_OK && print_documents(a, cli, tok, chat, in.docs, &err) != WEIR_OK)
         code = weir_cli_fail(cli, &err);
     weir_input_close(&in);
+    weir_chat_free(chat);
     weir_tokenizer_free(tok);
     return code;
 }

@@ -69,6 +69,7 @@ static const weir_opt_use options[] = {
 
 static const weir_opt_rule rules[] = {{"list-hooks", WEIR_OPT_EXCLUDES, "dump"},
                                       {"list-hooks", WEIR_OPT_EXCLUDES, "hook"},
+                                      {"list-hooks", WEIR_OPT_EXCLUDES, "edit"},
                                       {"list-hooks", WEIR_OPT_EXCLUDES, "ablate"},
                                       {"list-hooks", WEIR_OPT_EXCLUDES, "scale"},
                                       {"list-hooks", WEIR_OPT_EXCLUDES, "add"},
@@ -79,7 +80,7 @@ static const weir_opt_rule rules[] = {{"list-hooks", WEIR_OPT_EXCLUDES, "dump"},
                                       {"compress", WEIR_OPT_NEEDS, "dump"},
                                       {"mantissa", WEIR_OPT_NEEDS, "dump"},
                                       {"dtype", WEIR_OPT_NEEDS, "dump"},
-                                      {"force", WEIR_OPT_NEEDS, "dump"},
+                                      {"force", WEIR_OPT_NEEDS, "dump|edit"},
                                       {"resume", WEIR_OPT_NEEDS, "dump"},
                                       {"resume", WEIR_OPT_EXCLUDES, "force"},
                                       {"mantissa", WEIR_OPT_EXCLUDES, "dtype"},
@@ -93,7 +94,7 @@ typedef struct trace {
     const trace_args *a;
     weir_session s;
     char *layers, *hooks, *sites; /* the lists, joined; NULL: not given */
-    char *command_line, *interventions, *identity;
+    char *command_line, *interventions, *edits, *identity;
     weir_selector *sel;
     weir_dump *dump;
     weir_logprobs logprob; /* --logprob */
@@ -159,8 +160,9 @@ static int describe(trace *t)
         return weir_cli_usage(t->cli, "--resume reads the text again from its beginning, which %s does not allow",
                               pipe);
     t->command_line = weir_command_line(t->cli);
-    t->interventions = weir_attach_json(&t->s.attach);
-    if (!t->command_line || !t->interventions)
+    t->interventions = weir_attach_interventions(&t->s.attach);
+    t->edits = weir_edits_json(&t->s.edits);
+    if (!t->command_line || !t->interventions || !t->edits)
         return weir_cli_error(t->cli, "out of memory");
     t->identity = weir_session_identity(&t->s);
     return t->identity ? WEIR_EXIT_OK : WEIR_EXIT_FAILED;
@@ -186,6 +188,7 @@ static void dump_options(const trace *t, weir_dump_options *o)
     o->kernel = weir_run_kernel(t->s.run);
     o->run_threads = weir_run_threads(t->s.run);
     o->interventions = t->interventions;
+    o->edits = t->edits;
     o->hash_full = t->a->hash_full;
     o->log = weir_cli_log(t->cli);
 }
@@ -488,7 +491,7 @@ static void close_all(trace *t)
     weir_selector_free(t->sel);
     weir_session_close(&t->s);
     weir_logprobs_free(&t->logprob);
-    void *const own[] = {t->layers, t->hooks, t->sites, t->command_line, t->interventions, t->identity, t->hook_text};
+    void *const own[] = {t->layers, t->hooks, t->sites, t->command_line, t->interventions, t->edits, t->identity, t->hook_text};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);
 }

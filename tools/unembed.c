@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "cli/common.h"
+#include "cli/edits.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/say.h"
+#include "cli/printable.h"
 
 enum { AS_DIRECTION, AS_ROW };
 enum { FORMAT_TEXT, FORMAT_TSV, FORMAT_NDJSON };
@@ -13,6 +16,7 @@ enum { MOST_VECTORS = 1000 }; /* of one file */
 
 typedef struct unembed_args {
     weir_model_args model;
+    weir_edit_args edit;
     weir_run_args run;
     weir_out_args out;
     int64_t k;
@@ -34,7 +38,12 @@ static const weir_opt own_opts[] = {
 };
 static const weir_opt_group own_group = {"Vectors and tokens", own_opts, sizeof own_opts / sizeof *own_opts};
 static const weir_opt_use options[] = {
-    {&own_group, 0}, {&weir_opts_model, AT(model)}, {&weir_opts_run, AT(run)}, {&weir_opts_out, AT(out)}, {NULL, 0}};
+    {&own_group, 0},
+    {&weir_opts_model, AT(model)},
+    {&weir_opts_edit, AT(edit)},
+    {&weir_opts_processor, AT(run)},
+    {&weir_opts_out, AT(out)},
+    {NULL, 0}};
 static const weir_opt_rule rules[] = {{"json", WEIR_OPT_EXCLUDES, "format"}, {NULL, WEIR_OPT_NEEDS, NULL}};
 
 typedef struct unembed {
@@ -45,6 +54,8 @@ typedef struct unembed {
     const weir_model_info *info;
     weir_tokenizer *tok; /* NULL: tokens are named by their ids */
     weir_lens *lens;
+    weir_edits edits; /* of neurons\' values */
+    weir_array *vectors; /* [operands] */
     float *score;     /* [V] */
     int32_t *id;      /* [V] the best first */
     double log_z;     /* AS_ROW: ln sum exp score */
@@ -78,30 +89,28 @@ static double log_sum_exp(const float *x, int64_t n)
     return most + log(sum);
 }
 
-/* Between quotes; at least so many columns (of bytes: near enough). */
-static void put_token(const unembed *u, FILE *out, int32_t id, int columns)
+/* As JSON text, which no program minds. */
+static void put_token_json(const unembed *u, FILE *out, int32_t id)
 {
-    weir_jsonw w;
-    char *text = NULL;
-    size_t n = 0;
     const weir_str bytes = u->tok ? weir_tokenizer_bytes(u->tok, id) : (weir_str){NULL, 0};
+    weir_jsonw w;
     if (!bytes.n) {
         fprintf(out, "\"<#%d>\"", id);
         return;
     }
-    FILE *f = open_memstream(&text, &n);
-    if (f) {
-        weir_jsonw_init(&w, f);
-        weir_jsonw_str(&w, bytes.p, bytes.n);
-        fclose(f);
-        fprintf(out, "%-*s", columns, text);
-    }
-    free(text);
+    weir_jsonw_init(&w, out);
+    weir_jsonw_str(&w, bytes.p, bytes.n);
+}
+
+/* For people. */
+static void put_token(const unembed *u, FILE *out, int32_t id, int columns)
+{
+    weir_put_token(out, u->tok ? weir_tokenizer_bytes(u->tok, id) : (weir_str){NULL, 0}, id, columns);
 }
 
 static void put_name(const vector *v, FILE *out)
 {
-    fputs(v->name, out);
+    weir_put_printable(out, v->name, 0);
     if (v->row >= 0)
         fprintf(out, "@%lld", (long long)v->row);
 }
@@ -124,10 +133,11 @@ static void put_text(const unembed *u, const vector *v, int64_t k)
     fputs(row ? ": probability of the next token\n" : ": gain in logit, in a stream of scale 1\n", u->out);
     for (int64_t i = 0; i < k; i++) {
         const int32_t high = token_at(u, false, i), low = token_at(u, true, i);
-        fprintf(u->out, "%4lld %+10.5g ", (long long)i + 1, number_of(u, high));
+        char buf[32];
+        fprintf(u->out, "%4lld %10s ", (long long)i + 1, weir_rounded(number_of(u, high), 5, true, buf));
         put_token(u, u->out, high, row ? 0 : 24);
         if (!row) { /* the lowest probabilities say nothing */
-            fprintf(u->out, " %+10.5g ", number_of(u, low));
+            fprintf(u->out, " %10s ", weir_rounded(number_of(u, low), 5, true, buf));
             put_token(u, u->out, low, 0);
         }
         fputc('\n', u->out);
@@ -141,7 +151,7 @@ static void put_tsv(const unembed *u, const vector *v, int64_t k)
             const int32_t id = token_at(u, end, i);
             put_name(v, u->out);
             fprintf(u->out, "\t%s\t%lld\t%d\t%.9g\t", end ? "bottom" : "top", (long long)i + 1, id, number_of(u, id));
-            put_token(u, u->out, id, 0);
+            put_token_json(u, u->out, id);
             fputc('\n', u->out);
         }
 }
@@ -217,51 +227,62 @@ static bool is_neuron(const char *text, int64_t *layer, int64_t *unit)
     return true;
 }
 
-static int unembed_neuron(unembed *u, const char *name, int64_t layer, int64_t unit)
+static weir_status load_neuron(const unembed *u, weir_array *a, int64_t layer, int64_t unit, weir_err *err)
 {
-    weir_err err = {0};
-    const vector v = {name, -1};
-    float *x = malloc((size_t)u->info->C * sizeof *x);
-    if (!x)
-        return weir_cli_error(u->cli, "out of memory");
-    weir_status st = weir_weights_neurons(u->model, layer, WEIR_WEIGHTS_VALUE, &unit, 1, x, &err);
-    if (st == WEIR_OK)
-        st = unembed_one(u, &v, x, &err);
-    free(x);
-    return st == WEIR_OK ? WEIR_EXIT_OK : weir_cli_bad_argument(u->cli, name, &err);
+    *a = (weir_array){.rows = 1, .width = u->info->C, .data = malloc((size_t)u->info->C * sizeof *a->data)};
+    if (!a->data)
+        return weir_fail(err, WEIR_E_NOMEM, "out of memory");
+    WEIR_TRY(weir_weights_neurons(u->model, layer, WEIR_WEIGHTS_VALUE, &unit, 1, a->data, err));
+    weir_edit_add_neurons((const weir_edit *const *)u->edits.edit, u->edits.n, layer, WEIR_WEIGHTS_VALUE, &unit, 1,
+                          a->data);
+    return WEIR_OK;
 }
 
-static int unembed_file(unembed *u, const char *name)
+static weir_status load_file(const unembed *u, weir_array *a, const char *name, weir_err *err)
 {
-    weir_err err = {0};
-    weir_array a = {0};
-    weir_status st = weir_values_load(&a, name, NULL, MOST_VECTORS, &err);
-    if (st == WEIR_OK && (a.width != u->info->C || a.units))
-        st = weir_fail(&err, WEIR_E_ARG, "vectors of %lld numbers: the stream of %s is %lld wide", (long long)a.width,
-                       u->info->name, (long long)u->info->C);
-    for (int64_t i = 0; st == WEIR_OK && i < a.rows; i++) {
-        const vector v = {name, a.rows > 1 ? i : -1};
-        st = unembed_one(u, &v, a.data + i * a.width, &err);
+    WEIR_TRY(weir_values_load(a, name, NULL, MOST_VECTORS, err));
+    if (a->width != u->info->C || a->units)
+        return weir_fail(err, WEIR_E_ARG, "vectors of %lld numbers: the stream of %s is %lld wide", (long long)a->width,
+                         u->info->name, (long long)u->info->C);
+    return WEIR_OK;
+}
+
+/* All of them, before anything is written. */
+static int load_all(unembed *u)
+{
+    u->vectors = calloc((size_t)u->cli->n_operands, sizeof *u->vectors);
+    if (!u->vectors)
+        return weir_cli_error(u->cli, "out of memory");
+    for (int i = 0; i < u->cli->n_operands; i++) {
+        weir_err err = {0};
+        int64_t layer, unit;
+        const char *name = u->cli->operand[i];
+        const weir_status st = is_neuron(name, &layer, &unit) ? load_neuron(u, &u->vectors[i], layer, unit, &err)
+                                                              : load_file(u, &u->vectors[i], name, &err);
+        if (st != WEIR_OK)
+            return weir_cli_bad_argument(u->cli, name, &err);
     }
-    weir_array_free(&a);
-    return st == WEIR_OK ? WEIR_EXIT_OK : weir_cli_bad_argument(u->cli, name, &err);
+    return WEIR_EXIT_OK;
 }
 
 static int unembed_all(void *ctx, FILE *out)
 {
     unembed *u = ctx;
-    int code = WEIR_EXIT_OK;
+    weir_err err = {0};
     u->out = out;
     if (u->a->format == FORMAT_TSV)
         fprintf(out, "vector\tend\trank\tid\t%s\ttext\n", u->a->as == AS_ROW ? "prob" : "score");
-    for (int i = 0; code == WEIR_EXIT_OK && i < u->cli->n_operands; i++) {
-        int64_t layer, unit;
-        const char *name = u->cli->operand[i];
+    for (int i = 0; i < u->cli->n_operands; i++) {
+        const weir_array *a = &u->vectors[i];
         if (i && u->a->format == FORMAT_TEXT && !u->a->out.json)
             fputc('\n', out);
-        code = is_neuron(name, &layer, &unit) ? unembed_neuron(u, name, layer, unit) : unembed_file(u, name);
+        for (int64_t row = 0; row < a->rows; row++) {
+            const vector v = {u->cli->operand[i], a->rows > 1 ? row : -1};
+            if (unembed_one(u, &v, a->data + row * a->width, &err) != WEIR_OK)
+                return weir_cli_fail(u->cli, &err);
+        }
     }
-    return code;
+    return WEIR_EXIT_OK;
 }
 
 /* --- the tool */
@@ -278,6 +299,9 @@ static int open_all(unembed *u)
         weir_lens_new(&u->lens, u->model, weir_kernel_name(&u->a->run), (int)u->a->run.threads, &err) != WEIR_OK)
         return weir_cli_fail(u->cli, &err);
     u->info = weir_model_info_of(u->model);
+    int code = weir_edits_open(&u->edits, u->cli, &u->a->edit, u->model);
+    if (code != WEIR_EXIT_OK)
+        return code;
     weir_status st = weir_tokenizer_open(&u->tok, path, &o.log, &err);
     if (st == WEIR_E_NOMEM)
         return weir_cli_fail(u->cli, &err);
@@ -290,10 +314,14 @@ static int open_all(unembed *u)
 
 static weir_output_file file_of(const unembed_args *a)
 {
-    const bool json = a->format == FORMAT_NDJSON || a->out.json;
-    return (weir_output_file){.path = a->path,
-                              .begin = a->format == FORMAT_TSV ? "vector\tend\trank" : json ? "{\"vector\":" : NULL,
-                              .force = a->force};
+    static const weir_output_mark forms[] = {[FORMAT_TEXT] = {"", ": gain in logit, in a stream of scale 1"},
+                                             [FORMAT_TSV] = {"vector\tend\trank", NULL},
+                                             [FORMAT_NDJSON] = {"{\"vector\":", "\"as\":"}},
+                                  row = {"", ": probability of the next token"};
+    const weir_output_mark *m = a->out.json ? &forms[FORMAT_NDJSON] : &forms[a->format];
+    if (m == &forms[FORMAT_TEXT] && a->as == AS_ROW)
+        m = &row;
+    return (weir_output_file){.path = a->path, .begin = m->begin, .holds = m->holds, .force = a->force};
 }
 
 static int run_tool(weir_cli *cli, void *args)
@@ -308,10 +336,16 @@ static int run_tool(weir_cli *cli, void *args)
     if (code == WEIR_EXIT_OK)
         code = open_all(&u);
     if (code == WEIR_EXIT_OK)
+        code = load_all(&u);
+    if (code == WEIR_EXIT_OK)
         code = weir_output_put(cli, &file, unembed_all, &u);
+    for (int i = 0; u.vectors && i < cli->n_operands; i++)
+        weir_array_free(&u.vectors[i]);
+    free(u.vectors);
     free(u.score);
     free(u.id);
     weir_lens_free(u.lens);
+    weir_edits_free(&u.edits);
     weir_tokenizer_free(u.tok);
     weir_model_free(u.model);
     return code;

@@ -9,12 +9,18 @@
 #include "cli/say.h"
 #include "cli/tool.h"
 
+/* Of a table that ends with NULL. */
+static const weir_tool *find_in(const weir_tool *const *table, const char *name)
+{
+    for (; *table; table++)
+        if (strcmp((*table)->name, name) == 0)
+            return *table;
+    return NULL;
+}
+
 static const weir_tool *find_tool(const char *name)
 {
-    for (int i = 0; i < weir_tool_count; i++)
-        if (strcmp(weir_tool_table[i]->name, name) == 0)
-            return weir_tool_table[i];
-    return NULL;
+    return find_in(weir_tool_table, name);
 }
 
 static void print_tools(FILE *out)
@@ -37,33 +43,82 @@ static void print_example(const char *text, FILE *out)
     }
 }
 
-static void print_help(const weir_tool *t, FILE *out)
+static void print_commands(const weir_tool *t, FILE *out)
 {
-    fprintf(out, "usage: weir %s [options] %s\n\n", t->name, t->operands);
+    fprintf(out, "\nCommands\n");
+    for (const weir_tool *const *c = t->commands; *c; c++)
+        weir_print_wrapped(out, 18, fprintf(out, "  %-16s", (*c)->name), (*c)->summary);
+    fprintf(out, "\n`weir %s COMMAND --help` says more about one.\n", t->name);
+}
+
+/* parent: the tool that t is a command of, or NULL. */
+static void print_help(const weir_tool *parent, const weir_tool *t, FILE *out)
+{
+    fprintf(out, "usage: weir %s%s%s%s%s%s\n\n", parent ? parent->name : "", parent ? " " : "", t->name,
+            t->commands ? "" : " [options]", *t->operands ? " " : "", t->operands);
     weir_print_wrapped(out, 0, 0, t->about);
-    weir_opt_print(t->options, out);
-    fprintf(out, "  -h, --help              this text\n");
+    if (t->commands) {
+        print_commands(t, out);
+    } else {
+        weir_opt_print(t->options, out);
+        fprintf(out, "  -h, --help              this text\n");
+    }
     if (t->more_help)
         t->more_help(out);
     fprintf(out, "\nExample\n");
     print_example(t->example, out);
 }
 
-static int unknown_tool(const weir_cli *cli, const char *name)
+/* what: "tool" or "command". */
+static int unknown(const weir_cli *cli, const weir_tool *const *table, const char *what, const char *name)
 {
     const char *names[64];
     int n = 0;
-    for (int i = 0; i < weir_tool_count && n < 64; i++)
-        names[n++] = weir_tool_table[i]->name;
+    for (; *table && n < 64; table++)
+        names[n++] = (*table)->name;
     const char *near = weir_nearest(name, names, n);
     if (near)
-        return weir_cli_usage(cli, "no tool is called \"%s\"; did you mean %s?", name, near);
-    return weir_cli_usage(cli, "no tool is called \"%s\"", name);
+        return weir_cli_usage(cli, "no %s is called \"%s\"; did you mean %s?", what, name, near);
+    return weir_cli_usage(cli, "no %s is called \"%s\"", what, name);
+}
+
+static int unknown_tool(const weir_cli *cli, const char *name)
+{
+    return unknown(cli, weir_tool_table, "tool", name);
+}
+
+static bool is_help(const char *arg)
+{
+    return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
+}
+
+static int run_tool(weir_cli *cli, const weir_tool *t, int argc, char **argv);
+
+/* A tool of commands: the first argument names one. */
+static int run_command(weir_cli *cli, const weir_tool *t, int argc, char **argv)
+{
+    const weir_tool *c = argc ? find_in(t->commands, argv[0]) : NULL;
+    cli->tool = t;
+    if (c) {
+        cli->parent = t;
+        return run_tool(cli, c, argc - 1, argv + 1);
+    }
+    bool help = argc == 0;
+    for (int i = 0; i < argc; i++)
+        help |= is_help(argv[i]);
+    if (!help && argv[0][0] == '-')
+        return weir_cli_usage(cli, "unknown option %s; a command's options stand behind its name", argv[0]);
+    if (!help)
+        return unknown(cli, t->commands, "command", argv[0]);
+    print_help(NULL, t, stdout);
+    return WEIR_EXIT_OK;
 }
 
 /* argv[0..argc): what stands behind the tool's name. */
 static int run_tool(weir_cli *cli, const weir_tool *t, int argc, char **argv)
 {
+    if (t->commands)
+        return run_command(cli, t, argc, argv);
     cli->tool = t;
     void *args = calloc(1, t->args_size);
     weir_opt_operands operands;
@@ -73,7 +128,7 @@ static int run_tool(weir_cli *cli, const weir_tool *t, int argc, char **argv)
     int code = WEIR_EXIT_OK;
     switch (weir_opt_parse(t->options, t->rules, argc, argv, args, &operands, msg, sizeof msg)) {
     case WEIR_OPT_HELP:
-        print_help(t, stdout);
+        print_help(cli->parent, t, stdout);
         break;
     case WEIR_OPT_BAD:
         code = weir_cli_usage(cli, "%s", msg);
@@ -90,7 +145,7 @@ static int run_tool(weir_cli *cli, const weir_tool *t, int argc, char **argv)
     return code;
 }
 
-/* `weir help`, `weir help TOOL`. */
+/* `weir help`, `weir help TOOL`, `weir help TOOL COMMAND`. */
 static int help(weir_cli *cli, int argc, char **argv)
 {
     if (argc == 0) {
@@ -100,7 +155,11 @@ static int help(weir_cli *cli, int argc, char **argv)
     const weir_tool *t = find_tool(argv[0]);
     if (!t)
         return unknown_tool(cli, argv[0]);
-    print_help(t, stdout);
+    const weir_tool *c = t->commands && argc > 1 ? find_in(t->commands, argv[1]) : NULL;
+    cli->tool = t;
+    if (t->commands && argc > 1 && !c)
+        return unknown(cli, t->commands, "command", argv[1]);
+    print_help(c ? t : NULL, c ? c : t, stdout);
     return WEIR_EXIT_OK;
 }
 
@@ -110,7 +169,7 @@ static int run_weir(weir_cli *cli, int argc, char **argv)
     const weir_tool *t = find_tool(slash ? slash + 1 : argv[0]);
     if (t)
         return run_tool(cli, t, argc - 1, argv + 1);
-    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+    if (argc < 2 || is_help(argv[1]))
         return help(cli, 0, NULL);
     if (strcmp(argv[1], "help") == 0)
         return help(cli, argc - 2, argv + 2);

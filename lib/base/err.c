@@ -3,14 +3,6 @@
 
 #include <weir/base.h>
 
-/* Names and texts out of files may hold newlines and terminal escapes; an error is one printable line. */
-static void make_printable(char *s)
-{
-    for (; *s; s++)
-        if ((unsigned char)*s < 0x20 || *s == 0x7f)
-            *s = '?';
-}
-
 /* Ends a text that did not fit with "...", without leaving half of a UTF-8 sequence before it. */
 static void mark_cut(char *buf, size_t size)
 {
@@ -25,7 +17,7 @@ static void copy_field(char *dst, size_t size, const char *src)
     int n = snprintf(dst, size, "%s", src);
     if (n >= 0 && (size_t)n >= size)
         mark_cut(dst, size);
-    make_printable(dst);
+    weir_make_printable(dst);
 }
 
 weir_status weir_fail(weir_err *err, weir_status code, const char *fmt, ...)
@@ -38,7 +30,7 @@ weir_status weir_fail(weir_err *err, weir_status code, const char *fmt, ...)
     va_end(ap);
     if (n >= 0 && (size_t)n >= sizeof err->msg)
         mark_cut(err->msg, sizeof err->msg);
-    make_printable(err->msg);
+    weir_make_printable(err->msg);
     err->code = code;
     err->offset = -1;
     err->file[0] = err->tensor[0] = '\0';

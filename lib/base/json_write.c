@@ -50,14 +50,31 @@ void weir_jsonw_end(weir_jsonw *w)
     w->depth--;
 }
 
-static void write_escape(FILE *f, unsigned char c)
+static void write_escape(FILE *f, uint32_t cp)
 {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
-    const char *at = c ? strchr(from, c) : NULL;
+    const char *at = cp && cp < 0x80 ? strchr(from, (int)cp) : NULL;
     if (at)
         fprintf(f, "\\%c", to[at - from]);
+    else if (cp < 0x10000)
+        fprintf(f, "\\u%04x", cp);
     else
-        fprintf(f, "\\u%04x", c);
+        fprintf(f, "\\u%04x\\u%04x", 0xd800 + ((cp - 0x10000) >> 10), 0xdc00 + (cp & 0x3ff));
+}
+
+/* The character at p[0], *len bytes long, must not stand as it is: JSON forbids it, or a terminal would act on it. A byte
+ * that belongs to no character neither. */
+static bool needs_escape(const char *p, size_t n, int *len)
+{
+    *len = weir_utf8_len(p, n);
+    return *len == 0 || *p == '"' || *p == '\\' || weir_unprintable(weir_utf8_cp(p, *len));
+}
+
+/* p may be NULL where there is nothing. */
+static void write_plain(FILE *f, const char *p, size_t from, size_t end)
+{
+    if (end > from)
+        fwrite(p + from, 1, end - from, f);
 }
 
 static void write_string(FILE *f, const char *p, size_t n)
@@ -65,21 +82,19 @@ static void write_string(FILE *f, const char *p, size_t n)
     size_t from = 0, i = 0; /* [from, i): plain bytes not written yet */
     fputc('"', f);
     while (i < n) {
-        unsigned char c = (unsigned char)p[i];
-        bool escape = c < 0x20 || c == '"' || c == '\\';
-        int len = escape ? 0 : weir_utf8_len(p + i, n - i);
-        if (len) {
+        int len;
+        if (!needs_escape(p + i, n - i, &len)) {
             i += (size_t)len;
             continue;
         }
-        fwrite(p + from, 1, i - from, f);
-        if (escape)
-            write_escape(f, c);
+        write_plain(f, p, from, i);
+        if (len)
+            write_escape(f, weir_utf8_cp(p + i, len));
         else
             fputs("\xef\xbf\xbd", f);
-        from = ++i;
+        from = i += len ? (size_t)len : 1;
     }
-    fwrite(p + from, 1, i - from, f);
+    write_plain(f, p, from, i);
     fputc('"', f);
 }
 
@@ -181,8 +196,16 @@ void weir_jsonw_json(weir_jsonw *w, const char *text)
         return;
     }
     before_value(w);
-    for (; *text; text++)
-        fputc(*text == '\n' || *text == '\r' ? ' ' : *text, w->f);
+    for (size_t n = strlen(text), len; n > 0; text += len, n -= len) {
+        len = (size_t)weir_utf8_len(text, n); /* never 0: that would be no JSON */
+        const uint32_t cp = weir_utf8_cp(text, (int)len);
+        if (cp < 0x20) /* white space: there is no other outside of strings, and none in them */
+            fputc(' ', w->f);
+        else if (weir_unprintable(cp)) /* in a string */
+            write_escape(w->f, cp);
+        else
+            fwrite(text, 1, len, w->f);
+    }
 }
 
 void weir_jsonw_key_cstr(weir_jsonw *w, const char *key, const char *z)

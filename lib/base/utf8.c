@@ -25,6 +25,15 @@ int weir_utf8_len(const char *text, size_t n)
     return len == 3 || is_tail(p[3]) ? len : 0;
 }
 
+uint32_t weir_utf8_cp(const char *text, int len)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    uint32_t cp = len == 1 ? p[0] : p[0] & (0x7fu >> len);
+    for (int i = 1; i < len; i++)
+        cp = cp << 6 | (p[i] & 0x3f);
+    return cp;
+}
+
 int weir_utf8_put(char out[4], uint32_t cp)
 {
     if (cp < 0x80) {

@@ -2,8 +2,30 @@
 #include "../base/mem.h"
 #include "../run/listen.h"
 
+/* Asks for the gradients. Where there are none, a hook that names one is told; one that wants whatever there is, is
+ * not.
+ */
+static weir_status ask_gradients(weir_attached *h, const weir_point_map *map, bool backward, bool *any, weir_err *err)
+{
+    for (int64_t i = map->n; i < map->all; i++) {
+        const weir_point *p = &map->point[i];
+        weir_want w = h->class->wants(h->self, p);
+        if (w == WEIR_WRITE && p->read_only)
+            w = WEIR_READ;
+        if (w != WEIR_NONE && !backward && h->want[i - map->n] == WEIR_NONE)
+            return weir_fail(err, WEIR_E_HOOK,
+                             "hook %s wants %s, a gradient, but this run only goes forward",
+                             h->class->name, p->name);
+        if (!backward)
+            continue;
+        h->want[i] = (uint8_t)w;
+        *any |= w != WEIR_NONE;
+    }
+    return WEIR_OK;
+}
+
 /* Asks for every point once. A want that cannot be met is an error here, before anything runs. */
-static weir_status ask(weir_attached *h, const weir_point_map *map, weir_err *err)
+static weir_status ask(weir_attached *h, const weir_point_map *map, bool backward, weir_err *err)
 {
     bool any = false;
     for (int64_t i = 0; i < map->n; i++) {
@@ -13,9 +35,14 @@ static weir_status ask(weir_attached *h, const weir_point_map *map, weir_err *er
             return weir_fail(err, WEIR_E_HOOK,
                              "hook %s wants to write to %s, which is read-only (hook_z can be written)", h->class->name,
                              p->name);
+        if (w == WEIR_WRITE && backward && !h->class->on_grad)
+            return weir_fail(err, WEIR_E_HOOK,
+                             "hook %s writes to %s and cannot tell what that does to gradients (it has no on_grad)",
+                             h->class->name, p->name);
         h->want[i] = (uint8_t)w;
         any |= w != WEIR_NONE;
     }
+    WEIR_TRY(ask_gradients(h, map, backward, &any, err));
     return any ? WEIR_OK : weir_fail(err, WEIR_E_HOOK, "hook %s wants no point of this model", h->class->name);
 }
 
@@ -29,17 +56,17 @@ static void release(weir_attached *h)
 weir_status weir_listeners_add(weir_listeners *ls, const weir_point_map *map, const weir_hook_class *c, void *self,
                                bool owned, weir_err *err)
 {
-    weir_attached h = {.class = c, .self = self, .owned = owned, .want = weir_calloc((size_t)map->n, 1)};
+    weir_attached h = {.class = c, .self = self, .owned = owned, .want = weir_calloc((size_t)map->all, 1)};
     weir_attached *more = weir_realloc(ls->hook, (size_t)ls->n + 1, sizeof *more);
     if (more)
         ls->hook = more;
-    weir_status st = h.want && more ? ask(&h, map, err) : weir_nomem(err, "a hook");
+    weir_status st = h.want && more ? ask(&h, map, ls->backward, err) : weir_nomem(err, "a hook");
     if (st) {
         release(&h);
         return st;
     }
     ls->hook[ls->n++] = h;
-    for (int64_t i = 0; i < map->n; i++)
+    for (int64_t i = 0; i < map->all; i++)
         if (h.want[i] > ls->want[i])
             ls->want[i] = h.want[i];
     return WEIR_OK;
@@ -73,6 +100,25 @@ weir_status weir_listeners_fire(weir_listeners *ls, int64_t i, const weir_value 
         weir_status st = h->class->on_value(h->self, v, err);
         if (st)
             return failed(h, st, v->point->name, err);
+    }
+    return WEIR_OK;
+}
+
+weir_status weir_listeners_fire_back(weir_listeners *ls, int64_t i, const weir_point *of, int64_t i_of,
+                                     const weir_value *v, bool written, weir_err *err)
+{
+    weir_value grad = *v;
+    grad.point = of;
+    for (int k = ls->n - 1; k >= 0; k--) {
+        weir_attached *h = &ls->hook[k];
+        weir_status st = WEIR_OK;
+        h->fired += h->want[i_of] != WEIR_NONE;
+        if (h->want[i_of] != WEIR_NONE)
+            st = h->class->on_value(h->self, &grad, err);
+        if (!st && written && h->want[i] == WEIR_WRITE)
+            st = h->class->on_grad(h->self, v, err);
+        if (st)
+            return failed(h, st, of->name, err);
     }
     return WEIR_OK;
 }

@@ -83,6 +83,7 @@ typedef struct search {
     const uint8_t *layer_on;
     uint8_t *hit;
     int64_t found;
+    bool grad; /* the gradients of what matches are meant */
     int alternatives;
     weir_err *err;
 } search;
@@ -92,7 +93,7 @@ static void take(search *s, int64_t i)
     const weir_point *p = &s->map->point[i];
     if (p->layer >= 0 && s->layer_on && !s->layer_on[p->layer])
         return;
-    s->hit[i] = 1;
+    s->hit[s->grad ? s->map->n + i : i] = 1;
     s->found++;
 }
 
@@ -112,9 +113,23 @@ static bool is_meant(const char *pattern, weir_site site)
     }
 }
 
-static void match_plain(search *s, const char *pattern)
+/* Cuts "_grad" off the end; false: it is not there. */
+static bool cut_grad(char *name)
 {
+    static const char suffix[] = "_grad";
+    const size_t n = strlen(name), cut = sizeof suffix - 1;
+    if (n <= cut || strcmp(name + n - cut, suffix) != 0)
+        return false;
+    name[n - cut] = 0;
+    return true;
+}
+
+static void match_plain(search *s, const char *written)
+{
+    char pattern[NAME_MAX_BYTES];
     int64_t before = s->found;
+    snprintf(pattern, sizeof pattern, "%s", written);
+    s->grad = cut_grad(pattern);
     for (int pass = 0; pass < 2 && s->found == before; pass++)
         for (int64_t i = 0; i < s->map->n; i++)
             if (glob(pattern, s->map->point[i].name) && (pass == 1 || is_meant(pattern, s->map->point[i].site)))
@@ -206,11 +221,23 @@ static void written_layer(const char *name, char *out)
     out[n] = 0;
 }
 
-static weir_status unknown(const search *s, const char *name, int64_t n_layers)
+static weir_status unknown(const search *s, const char *written, int64_t n_layers)
 {
+    char name[NAME_MAX_BYTES];
+    snprintf(name, sizeof name, "%s", written);
+    const bool grad = cut_grad(name);
     char layer[NAME_MAX_BYTES], nearest[NAME_MAX_BYTES] = "", candidate[NAME_MAX_BYTES];
     int64_t number;
     int best = INT32_MAX;
+    const bool is_layer =
+        (name[0] == 'L' || name[0] == 'l') && weir_digits((weir_str){name + 1, strlen(name + 1)}, &number);
+    if (is_layer && number >= n_layers)
+        return weir_no_layer(s->err, number, n_layers);
+    if (is_layer)
+        return weir_fail(s->err, WEIR_E_HOOK,
+                         "\"%s\" is a layer, not a place in it: a neuron is L%lldN421, a head L%lldH3, what its MLP adds "
+                         "blocks.%lld.hook_mlp_out (weir trace --list-hooks shows all)",
+                         written, (long long)number, (long long)number, (long long)number);
     written_layer(name, layer);
     if (weir_digits((weir_str){layer, strlen(layer)}, &number) && number >= n_layers)
         return weir_no_layer(s->err, number, n_layers);
@@ -231,10 +258,10 @@ static weir_status unknown(const search *s, const char *name, int64_t n_layers)
         return weir_fail(s->err, WEIR_E_HOOK,
                          s->layer_on ? "\"%s\" lies in none of the chosen layers"
                                      : "\"%s\" names no layer: braces hold a list such as {0,1,2}, ranges go to --layers",
-                         name);
+                         written);
     return weir_fail(s->err, WEIR_E_HOOK,
-                     "this model has no hook point \"%s\"%s; the nearest is \"%s\" (weir trace --list-hooks shows all)", name,
-                     s->layer_on ? " in the chosen layers" : "", nearest);
+                     "this model has no hook point \"%s\"%s; the nearest is \"%s%s\" (weir trace --list-hooks shows all)",
+                     written, s->layer_on ? " in the chosen layers" : "", nearest, grad ? "_grad" : "");
 }
 
 /* --- short names */
@@ -287,11 +314,14 @@ weir_status weir_names_find(const weir_point_map *map, int64_t n_layers, bool ga
     for (size_t i = 0; i < text.n; i++)
         name[i] = text.p[i] == '-' ? '_' : text.p[i];
     name[text.n] = 0;
-    if (neuron_or_head(name, &site, &layer, unit)) {
+    char plain[NAME_MAX_BYTES];
+    memcpy(plain, name, text.n + 1);
+    s.grad = cut_grad(plain);
+    if (neuron_or_head(plain, &site, &layer, unit)) {
         if (layer >= n_layers)
             return weir_no_layer(err, layer, n_layers);
         take_site(&s, site, layer);
-    } else if (short_site(name, gated, &site)) {
+    } else if (short_site(plain, gated, &site)) {
         take_site(&s, site, -1);
     } else {
         WEIR_TRY(match_braces(&s, name));

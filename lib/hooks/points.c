@@ -141,6 +141,22 @@ static bool add_group(points *ps, const weir_spec *s, weir_site from, weir_site 
     return true;
 }
 
+/* Behind the points of the forward pass those of their gradients. */
+static bool add_gradients(points *ps)
+{
+    for (int64_t i = 0; i < ps->n; i++) {
+        char name[96];
+        weir_point *p = &ps->point[ps->n + i];
+        const int n = snprintf(name, sizeof name, "%s_grad", ps->point[i].name);
+        *p = ps->point[i];
+        p->grad = true;
+        p->name = weir_arena_strndup(&ps->arena, name, (size_t)n);
+        if (!p->name)
+            return false;
+    }
+    return true;
+}
+
 static void points_free(void *self)
 {
     points *ps = self;
@@ -151,13 +167,13 @@ static void points_free(void *self)
 static bool build(points *ps, const weir_spec *s)
 {
     int64_t most;
-    if (!weir_mul64(s->L + 1, WEIR_SITE_COUNT, &most))
+    if (!weir_mul64(s->L + 1, 2 * WEIR_SITE_COUNT, &most))
         return false;
     ps->point = weir_arena_alloc(&ps->arena, (size_t)most, sizeof *ps->point);
     bool ok = ps->point && add_group(ps, s, WEIR_SITE_EMBED, WEIR_SITE_POS_EMBED, -1);
     for (int64_t l = 0; ok && l < s->L; l++)
         ok = add_group(ps, s, WEIR_SITE_RESID_PRE, WEIR_SITE_RESID_POST, l);
-    return ok && add_group(ps, s, WEIR_SITE_LNF_SCALE, WEIR_SITE_LOGITS, -1);
+    return ok && add_group(ps, s, WEIR_SITE_LNF_SCALE, WEIR_SITE_LOGITS, -1) && add_gradients(ps);
 }
 
 static void *points_new(const weir_model *m)
@@ -177,11 +193,17 @@ int64_t weir_model_points(const weir_model *m, const weir_point **out)
     return ps ? ps->n : 0;
 }
 
+int64_t weir_model_points_all(const weir_model *m, const weir_point **out)
+{
+    return 2 * weir_model_points(m, out);
+}
+
 weir_status weir_point_map_init(weir_point_map *map, const weir_model *m, weir_err *err)
 {
     map->n = weir_model_points(m, &map->point);
     if (map->n == 0)
         return weir_nomem(err, "the list of hook points");
+    map->all = 2 * map->n;
     map->first = map->stride = 0;
     for (int s = 0; s < WEIR_SITE_COUNT; s++)
         map->at[s] = -1;
@@ -211,7 +233,7 @@ static bool same_name(const char *a, const char *b)
 const weir_point *weir_model_point(const weir_model *m, const char *name)
 {
     const weir_point *p;
-    int64_t n = weir_model_points(m, &p);
+    int64_t n = weir_model_points_all(m, &p);
     for (int64_t i = 0; i < n; i++)
         if (same_name(name, p[i].name))
             return &p[i];

@@ -13,7 +13,7 @@ typedef struct part {
 
 /* One text between commas. */
 typedef struct item {
-    const uint8_t *hit; /* [points] */
+    const uint8_t *hit; /* [all points] */
     weir_ranges rows;   /* positions */
 } item;
 
@@ -21,7 +21,7 @@ struct weir_selector {
     weir_arena arena;
     const weir_model *model;
     weir_point_map map;
-    part *part; /* [points] */
+    part *part; /* [all points] */
     item *item;
     int n_items;
     bool positions;    /* some item restricts them */
@@ -82,7 +82,7 @@ static weir_status add_part(weir_selector *s, int64_t i, const weir_brackets *b,
 /* Turns marks into ascending lists. */
 static weir_status list_elements(weir_selector *s, weir_err *err)
 {
-    for (int64_t i = 0; i < s->map.n; i++) {
+    for (int64_t i = 0; i < s->map.all; i++) {
         part *t = &s->part[i];
         int64_t width = s->map.point[i].width, n = 0;
         if (!t->mark || t->all)
@@ -135,7 +135,7 @@ static weir_status add_item(weir_selector *s, weir_str text, weir_err *err)
     int64_t unit;
     if (name.n == 0)
         return weir_fail(err, WEIR_E_ARG, "a selector is empty: name a hook point (weir trace --list-hooks shows all)");
-    uint8_t *hit = weir_arena_alloc(&s->arena, (size_t)s->map.n, 1);
+    uint8_t *hit = weir_arena_alloc(&s->arena, (size_t)s->map.all, 1);
     if (!hit)
         return weir_nomem(err, "a selector");
     WEIR_TRY(weir_names_find(&s->map, info->L, info->gated, name, s->layer_on, hit, &unit, err));
@@ -149,7 +149,7 @@ static weir_status add_item(weir_selector *s, weir_str text, weir_err *err)
     s->item = more;
     s->item[s->n_items++] = (item){hit, b.entry[0]};
     s->positions |= b.entry[0].n > 0;
-    for (int64_t i = 0; i < s->map.n; i++)
+    for (int64_t i = 0; i < s->map.all; i++)
         if (hit[i])
             WEIR_TRY(add_part(s, i, &b, err));
     return WEIR_OK;
@@ -246,7 +246,7 @@ static weir_status create(weir_selector **out, const weir_model *m, weir_err *er
         return weir_nomem(err, "a selector");
     s->model = m;
     weir_status st = weir_point_map_init(&s->map, m, err);
-    s->part = st ? NULL : weir_calloc((size_t)s->map.n, sizeof *s->part);
+    s->part = st ? NULL : weir_calloc((size_t)s->map.all, sizeof *s->part);
     if (!st && !s->part)
         st = weir_nomem(err, "a selector");
     return hand_out(out, s, st);
@@ -290,7 +290,7 @@ void weir_selector_free(weir_selector *s)
 {
     if (!s)
         return;
-    for (int64_t i = 0; s->part && i < s->map.n; i++)
+    for (int64_t i = 0; s->part && i < s->map.all; i++)
         weir_free(s->part[i].mark);
     weir_free(s->part);
     weir_free(s->item);
@@ -300,7 +300,7 @@ void weir_selector_free(weir_selector *s)
 
 static const part *part_of(const weir_selector *s, const weir_point *p)
 {
-    bool mine = p >= s->map.point && p < s->map.point + s->map.n;
+    bool mine = p >= s->map.point && p < s->map.point + s->map.all;
     return mine ? &s->part[p - s->map.point] : NULL;
 }
 
@@ -313,7 +313,7 @@ bool weir_selector_matches(const weir_selector *s, const weir_point *p)
 int64_t weir_selector_count(const weir_selector *s)
 {
     int64_t n = 0;
-    for (int64_t i = 0; i < s->map.n; i++)
+    for (int64_t i = 0; i < s->map.all; i++)
         n += s->part[i].hit;
     return n;
 }

@@ -345,12 +345,17 @@ static weir_status decode(weir_docs *d, weir_str text, bool json, weir_doc *out,
     weir_status s = WEIR_OK;
     weir_record *r = &d->record;
     if (json)
-        s = weir_record_json(r, text, field_of(d), d->o.ids, &inner);
+        s = weir_record_json(r, text, field_of(d),
+                             d->o.ids          ? WEIR_RECORD_IDS
+                             : d->o.json_value ? WEIR_RECORD_JSON
+                                               : WEIR_RECORD_TEXT,
+                             &inner);
     else if (d->o.ids)
         s = weir_record_ids(r, text, &inner);
     if (s != WEIR_OK)
         return fail_in(d, &inner, s, out->line, out->byte_off, err);
     out->text = d->o.ids ? (weir_str){"", 0} : json ? r->text : text;
+    out->json = json && d->o.json_value;
     if (json) {
         out->fields = (const weir_field *)(const void *)r->fields.p;
         out->n_fields = (int)(r->fields.n / sizeof(weir_field));

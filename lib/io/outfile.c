@@ -36,11 +36,17 @@ static bool exists(const char *path)
     return lstat(path, &st) == 0;
 }
 
-/* A device or a pipe would be renamed over. */
+/* A device or a pipe would be renamed over; a pipe that is opened to be written waits for its reader. */
 static bool is_special(const char *path)
 {
     struct stat st;
-    return lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode);
+    return lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+static weir_status refuse_special(const char *path, weir_err *err)
+{
+    weir_fail(err, WEIR_E_ARG, "it is a pipe or a device, no file: choose another name or remove it");
+    return weir_err_where(err, path, NULL, -1);
 }
 
 /* Two runs that write one file would write one .part: the first one locks it. It is emptied behind the lock, and only if
@@ -60,8 +66,10 @@ static weir_status take_part(int fd, const char *part, weir_err *err)
 
 static weir_status open_part(weir_outfile *f, weir_err *err)
 {
+    if (is_special(f->part))
+        return refuse_special(f->part, err);
     /* O_NOFOLLOW: a .part that is a link would let the write land somewhere else. */
-    int fd = open(f->part, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    int fd = open(f->part, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (fd < 0)
         return fail_system(err, "cannot create it", f->part, errno);
     weir_status s = take_part(fd, f->part, err);
@@ -85,10 +93,8 @@ weir_status weir_outfile_open(weir_outfile **out, const char *path, bool replace
         return weir_fail(err, WEIR_E_ARG, "the output file has an empty name");
     if (weir_path_is_dir(path))
         return fail_system(err, "cannot write it", path, EISDIR);
-    if (is_special(path)) {
-        weir_fail(err, WEIR_E_ARG, "it is a pipe or a device, no file: name a file");
-        return weir_err_where(err, path, NULL, -1);
-    }
+    if (is_special(path))
+        return refuse_special(path, err);
     if (!replace && exists(path))
         return refuse_existing(path, err);
     weir_outfile *f = weir_calloc(1, sizeof *f);

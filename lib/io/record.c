@@ -78,7 +78,21 @@ static void read_ids(weir_record *r, weir_json *j)
     }
 }
 
-static void read_object(weir_record *r, weir_json *j, const char *field, bool ids)
+/* The value of the field that is asked for. */
+static void read_content(weir_record *r, weir_json *j, const char *field, weir_record_kind kind)
+{
+    const bool ids = kind == WEIR_RECORD_IDS;
+    if (kind == WEIR_RECORD_JSON)
+        r->text = weir_json_raw(j);
+    else if (weir_json_peek(j) != (ids ? WEIR_JSON_ARRAY : WEIR_JSON_STRING))
+        weir_json_fail(j, "field \"%s\" is not %s", field, ids ? "a list of token ids" : "a string");
+    else if (ids)
+        read_ids(r, j);
+    else
+        r->text = keep(r, j, weir_json_string(j));
+}
+
+static void read_object(weir_record *r, weir_json *j, const char *field, weir_record_kind kind)
 {
     weir_str key;
     bool found = false;
@@ -89,19 +103,14 @@ static void read_object(weir_record *r, weir_json *j, const char *field, bool id
             continue;
         }
         found = true;
-        if (weir_json_peek(j) != (ids ? WEIR_JSON_ARRAY : WEIR_JSON_STRING))
-            weir_json_fail(j, "field \"%s\" is not %s", field, ids ? "a list of token ids" : "a string");
-        else if (ids)
-            read_ids(r, j);
-        else
-            r->text = keep(r, j, weir_json_string(j));
+        read_content(r, j, field, kind);
         if (j->status != WEIR_OK)
             return;
     }
     weir_json_end(j);
     if (!found)
         weir_json_fail(j, "the record has no field \"%s\": name the one that holds the %s with --field", field,
-                       ids ? "ids" : "text");
+                       kind == WEIR_RECORD_IDS ? "ids" : kind == WEIR_RECORD_JSON ? "messages" : "text");
 }
 
 static void reset(weir_record *r)
@@ -110,7 +119,7 @@ static void reset(weir_record *r)
     r->ids.n = r->fields.n = r->store.n = 0;
 }
 
-weir_status weir_record_json(weir_record *r, weir_str line, const char *field, bool ids, weir_err *err)
+weir_status weir_record_json(weir_record *r, weir_str line, const char *field, weir_record_kind kind, weir_err *err)
 {
     reset(r);
     /* Decoded strings together are shorter than the line: with this room the store never moves. */
@@ -119,7 +128,7 @@ weir_status weir_record_json(weir_record *r, weir_str line, const char *field, b
     weir_json j;
     weir_json_init(&j, line.p, line.n, NULL, err);
     if (j.status == WEIR_OK)
-        read_object(r, &j, field, ids);
+        read_object(r, &j, field, kind);
     return weir_json_done(&j);
 }
 

@@ -1,17 +1,13 @@
-/* kernels/attention.c: scores, softmax and the mix of values, from the tiles of the GEMM.
+/* kernels/attention.c: scores, softmax and the mix of values, block by block.
  *
- * The work is cut into blocks of up to 8 successive queries of one head. Keys lie in panels [D][48], so that a block's
- * scores are tiles of q (k runs over the head size) with 48 keys; values lie as [keys][D], so that z is tiles of the
- * pattern (k runs over the keys) with 48 columns. Only visible keys ever enter a row's arithmetic: the scores of others
- * are computed in a tile and thrown away, and a row's chain over the values covers exactly its own range, in ascending
- * order: what all rows of a block share in tiles of many rows, the ends of the range in tiles of one row. So a row has
- * the same bits in whichever block it stands.
+ * The work is cut into blocks of up to 8 successive queries of one head (attn_rows.c multiplies them with keys and
+ * values); a row has the same bits in whichever block it stands.
  */
 #include <math.h>
 #include <string.h>
 
 #include "base/parallel.h"
-#include "kernels/kern.h"
+#include "kernels/attn.h"
 
 #define BLOCK WEIR_TILE_ROWS
 
@@ -24,16 +20,6 @@ size_t weir_attn_k_floats(int64_t kv_heads, int64_t d, int64_t cap)
 size_t weir_attn_v_floats(int64_t kv_heads, int64_t d, int64_t cap)
 {
     return (size_t)kv_heads * (size_t)cap * (size_t)d + 16;
-}
-
-static float *key_panel(const weir_attn *a, const weir_attn_seq *s, int64_t kv, int64_t panel)
-{
-    return s->kp + (kv * weir_ceil_div(s->cap, WEIR_PANEL) + panel) * WEIR_PANEL * a->d;
-}
-
-static float *values(const weir_attn *a, const weir_attn_seq *s, int64_t kv)
-{
-    return s->v + kv * s->cap * a->d;
 }
 
 /* --- scratch of a thread: where it is in the list of sequences, then packed queries, scores and the packed pattern */
@@ -92,11 +78,6 @@ typedef struct block {
     int rows;
 } block;
 
-static int64_t first_key(const weir_attn *a, int64_t pos)
-{
-    return a->window > 0 ? weir_max64(0, pos - a->window + 1) : 0;
-}
-
 static int64_t tasks_of(const weir_attn *a, const weir_attn_seq *s)
 {
     return a->heads * weir_ceil_div(s->n, BLOCK);
@@ -135,98 +116,29 @@ static void for_blocks(const weir_kern *k, int threads, const weir_attn *a, void
     weir_parallel_for(threads, tasks, 1, body, &c);
 }
 
-/* --- the three steps for one block */
+static weir_attn_rows rows_of(const attn_ctx *c, const block *b)
+{
+    return (weir_attn_rows){.kern = c->kern, .a = c->a, .rows = b->rows, .pos = b->pos};
+}
 
 /* Raw scores of the block into s [rows][len], for all keys from the first row's first to the last row's last. */
-static void block_scores(const attn_ctx *c, const block *b, float *s, float *packed_q)
+static void block_scores(const attn_ctx *c, const block *b, float *s, float *packed)
 {
     const weir_attn *a = c->a;
-    const int64_t width = a->heads * a->d, lo = first_key(a, b->pos), hi = b->pos + b->rows;
-    const float *q = a->q + b->row * width + b->head * a->d;
-    weir_tile t = {.mr = b->rows, .k = a->d, .a = q, .lda = b->rows, .ldb = WEIR_PANEL, .ldc = c->len};
-    if (b->rows > 1) {
-        const weir_f32u *row[BLOCK];
-        for (int i = 0; i < b->rows; i++)
-            row[i] = q + i * width;
-        c->kern->transpose(packed_q, b->rows, row, b->rows, a->d);
-        t.a = packed_q;
-    }
-    for (int64_t p = lo / WEIR_PANEL; p * WEIR_PANEL < hi; p++) {
-        t.b = key_panel(a, b->seq, b->kv, p);
-        t.c = s + p * WEIR_PANEL;
-        t.nv = (int)weir_min64(3, weir_ceil_div(hi - p * WEIR_PANEL, WEIR_LANES));
-        c->kern->tile[WEIR_F32](&t);
-    }
-}
-
-/* One row's chain over the keys [from, to) goes on in t.c. */
-static void row_mix(const attn_ctx *c, weir_tile t, const float *p, const float *v, int64_t from, int64_t to)
-{
-    if (from >= to)
-        return;
-    t.mr = 1;
-    t.lda = 1;
-    t.k = to - from;
-    t.a = p + from;
-    t.b = v + from * t.ldb;
-    c->kern->tile[WEIR_F32](&t);
-}
-
-/* Chains of all rows over 16 nv columns of v into z [rows][48]. What a row sees before the keys that all see (under a
- * window) comes first, row by row; then the keys [from, to) that all see, and the steps after them. */
-static void tile_mix(const attn_ctx *c, const block *b, const float *p, int64_t ldp, const float *packed, int64_t from,
-                     int64_t to, const float *v, int nv, float *z)
-{
-    const weir_attn *a = c->a;
-    weir_tile t = {.nv = nv, .ldb = a->d, .ldc = WEIR_PANEL};
-    if (first_key(a, b->pos) < from) {
-        t.flags = WEIR_TILE_ADD;
-        memset(z, 0, (size_t)(BLOCK * WEIR_PANEL) * sizeof *z);
-        for (int i = 0; i < b->rows; i++) {
-            t.c = z + i * WEIR_PANEL;
-            row_mix(c, t, p + i * ldp, v, first_key(a, b->pos + i), weir_min64(from, b->pos + i + 1));
-        }
-    }
-    if (from == to)
-        return;
-    t.c = z;
-    t.flags |= WEIR_TILE_STAIRS;
-    t.mr = b->rows;
-    t.lda = b->rows;
-    t.k = to - from;
-    t.a = packed;
-    t.b = v + from * a->d;
-    c->kern->tile[WEIR_F32](&t);
+    const int64_t width = a->heads * a->d;
+    const weir_attn_rows r = rows_of(c, b);
+    weir_attn_rows_dot(&r, a->q + b->row * width + b->head * a->d, width, weir_attn_key_panel(a, b->seq, b->kv, 0), s,
+                       c->len, packed);
 }
 
 /* z of the block from its pattern p [rows][ldp]. */
 static void block_mix(const attn_ctx *c, const block *b, const float *p, int64_t ldp, float *packed)
 {
     const weir_attn *a = c->a;
-    const int64_t end = b->pos + b->rows;
-    int64_t from = first_key(a, end - 1), to = b->pos + 1;
-    if (from >= to) /* a window so small that no key is seen by all: row by row */
-        from = to = end;
-    const float *rows_p = p + from;
-    if (b->rows > 1 && from < to) {
-        const weir_f32u *row[BLOCK];
-        for (int i = 0; i < b->rows; i++)
-            row[i] = p + i * ldp + from;
-        c->kern->transpose(packed, b->rows, row, b->rows, end - from);
-        rows_p = packed;
-    }
-    const float *v = values(a, b->seq, b->kv);
-    const int64_t vecs = weir_ceil_div(a->d, WEIR_LANES), groups = weir_ceil_div(vecs, 3);
-    for (int64_t g = 0; g < groups; g++) {
-        const int64_t c0 = vecs * g / groups * WEIR_LANES, c1 = vecs * (g + 1) / groups * WEIR_LANES;
-        float z[BLOCK * WEIR_PANEL];
-        tile_mix(c, b, p, ldp, rows_p, from, to, v + c0, (int)(c1 - c0) / WEIR_LANES, z);
-        for (int i = 0; i < b->rows; i++) {
-            float *out = a->z + ((b->row + i) * a->heads + b->head) * a->d + c0;
-            c->kern->score_row(out, z + i * WEIR_PANEL, weir_min64(c1, a->d) - c0, 1.0f,
-                               0.0f); /* a copy, NaN made the one we store */
-        }
-    }
+    const int64_t width = a->heads * a->d;
+    const weir_attn_rows r = rows_of(c, b);
+    weir_attn_rows_mix(&r, p, ldp, weir_attn_values(a, b->seq, b->kv), a->d, a->z + b->row * width + b->head * a->d,
+                       width, packed);
 }
 
 /* --- the calls */
@@ -242,7 +154,7 @@ static void store_head(void *ctx, int64_t i, int thread)
     for (int64_t pos = s->past; pos < end;) {
         const int64_t lane = pos % WEIR_PANEL;
         const int rows = (int)weir_min64(weir_min64(16, WEIR_PANEL - lane), end - pos);
-        float *panel = key_panel(a, s, kv, pos / WEIR_PANEL);
+        float *panel = weir_attn_key_panel(a, s, kv, pos / WEIR_PANEL);
         const weir_f32u *row[16];
         for (int r = 0; r < rows; r++)
             row[r] = c->key + from + (pos - s->past + r) * width;
@@ -252,7 +164,8 @@ static void store_head(void *ctx, int64_t i, int thread)
         pos += rows;
     }
     for (int64_t r = 0; r < s->n; r++)
-        memcpy(values(a, s, kv) + (s->past + r) * a->d, c->val + from + r * width, (size_t)a->d * sizeof(float));
+        memcpy(weir_attn_values(a, s, kv) + (s->past + r) * a->d, c->val + from + r * width,
+               (size_t)a->d * sizeof(float));
 }
 
 void weir_attn_store(const weir_kern *k, int threads, const weir_attn *a, const float *key, const float *val)
@@ -280,7 +193,7 @@ static void scores_task(void *ctx, int64_t i, int thread)
     float *s = scores_of(c, thread);
     block_scores(c, &b, s, query_of(c, thread));
     for (int r = 0; r < b.rows; r++) {
-        const int64_t lo = first_key(a, b.pos + r), hi = b.pos + r + 1;
+        const int64_t lo = weir_attn_first_key(a, b.pos + r), hi = b.pos + r + 1;
         float *out = score_row_of(a, a->scores, &b, r);
         fill(out, 0, lo, -INFINITY);
         c->kern->score_row(out + lo, s + r * c->len + lo, hi - lo, a->scale, a->softcap);
@@ -299,7 +212,7 @@ static void softmax_task(void *ctx, int64_t i, int thread)
     const weir_attn *a = c->a;
     const block b = block_of(c, i, thread);
     for (int r = 0; r < b.rows; r++) {
-        const int64_t lo = first_key(a, b.pos + r), hi = b.pos + r + 1;
+        const int64_t lo = weir_attn_first_key(a, b.pos + r), hi = b.pos + r + 1;
         float *out = score_row_of(a, a->pattern, &b, r);
         c->kern->softmax_row(out, score_row_of(a, a->scores, &b, r), lo, hi, 1.0f, 0.0f);
         fill(out, 0, lo, 0.0f);
@@ -333,7 +246,7 @@ static void fused_task(void *ctx, int64_t i, int thread)
     block_scores(c, &b, s, query_of(c, thread));
     for (int r = 0; r < b.rows; r++) {
         float *row = s + r * c->len;
-        c->kern->softmax_row(row, row, first_key(a, b.pos + r), b.pos + r + 1, a->scale, a->softcap);
+        c->kern->softmax_row(row, row, weir_attn_first_key(a, b.pos + r), b.pos + r + 1, a->scale, a->softcap);
     }
     block_mix(c, &b, s, c->len, packed_of(c, thread));
 }

@@ -7,7 +7,7 @@
 #ifndef WEIR_KERNELS_KERN_H
 #define WEIR_KERNELS_KERN_H
 
-#include "kernels/kernels.h"
+#include "kernels/backward.h"
 
 #define WEIR_LANES 16    /* virtual lanes of a row reduction */
 #define WEIR_TILE_ROWS 8 /* rows of the largest tile */
@@ -42,6 +42,10 @@ typedef struct weir_norm_stat {
     float mean, scale; /* mean is 0 for RMS */
 } weir_norm_stat;
 
+typedef struct weir_kl_row {
+    float max, inv, log_sum, kl, weight;
+} weir_kl_row;
+
 struct weir_kern {
     const char *name;
     /* Indexed by WEIR_F32, WEIR_F16, WEIR_BF16; the 16-bit ones only for nv = 3 and without stairs. */
@@ -71,6 +75,31 @@ struct weir_kern {
     void (*softmax_row)(float *dst, const float *src, int64_t lo, int64_t hi, float scale, float cap);
     /* max and sum of exp(x - max) over n columns, lanes by i mod 16, each 1024 columns summed apart. */
     void (*exp_sum)(const float *x, int64_t n, float *max, float *sum);
+
+    /* --- backward: back_impl.h */
+    /* d norm[i] = dy[i] * gain: to d_norm. */
+    void (*norm_back_gain)(float *d_norm, const float *dy, const weir_norm_back *n);
+    /* d scale of a row: -(sum of d norm * norm) / held, lanes by i mod 16; norm = (x - s.mean) / held. */
+    float (*norm_back_scale)(const float *dy, const float *x, weir_norm_stat s, float held, const weir_norm_back *n);
+    /* dx = (d norm - its mean, but for RMS) / held + (d_scale / c) (x - s.mean) / s.scale, or dx += that; dx may be dy.
+     */
+    void (*norm_back_x)(float *dx, const float *dy, const float *x, weir_norm_stat s, float held, float d_scale,
+                        const weir_norm_back *n);
+    /* up and d_up may be NULL, both; d_pre may be d_post. */
+    void (*act_back)(weir_act act, float *d_pre, float *d_up, const float *d_post, const float *pre, const float *up,
+                     int64_t n);
+    void (*rope_back)(float *dst, const float *src, int64_t d, int64_t rot, const float *cs);
+    /* d[i] = p[i] * (d[i] - sum of p d) for i in [lo, hi), lanes by i mod 16. Below lo, as far as a multiple of 16, d
+     * is overwritten too. */
+    void (*softmax_back)(float *d, const float *p, int64_t lo, int64_t hi);
+    /* From y = score: d[i] = d[i] (1 - (y[i] / cap)^2) scale; without a cap d[i] scale, and y may be NULL. */
+    void (*score_back)(float *d, const float *y, int64_t n, float scale, float cap);
+    /* x[i] = weight * exp(x[i] - max) * inv */
+    void (*prob_row)(float *x, int64_t n, float max, float inv, float weight);
+    /* Of n columns, with p[i] = exp(x[i] - max) inv and e[i] = (x[i] - max - log_sum) - log_q[i]: the sum of p e, lanes
+     * by i mod 16; x[i] = weight p (e - kl). 0 where p is 0. */
+    float (*kl_sum)(const float *x, const float *log_q, int64_t n, const weir_kl_row *r);
+    void (*kl_row)(float *x, const float *log_q, int64_t n, const weir_kl_row *r);
 };
 
 extern const weir_kern weir_kern_ref, weir_kern_avx2, weir_kern_avx512;

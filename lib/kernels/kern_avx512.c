@@ -5,6 +5,7 @@
 #include "kernels/tables.h"
 #include "kernels/vec_avx512.h"
 
+#include "kernels/back_impl.h"
 #include "kernels/dequant_impl.h"
 #include "kernels/elem_impl.h"
 
@@ -15,5 +16,6 @@ const weir_kern weir_kern_avx512 = {
     .transpose16 = weir_transpose16_avx2,
     .dequant = elem_dequant,
     WEIR_ELEM_KERNELS,
+    WEIR_BACK_KERNELS,
 };
 #endif

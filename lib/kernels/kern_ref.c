@@ -3,6 +3,7 @@
 #include "kernels/kern.h"
 #include "kernels/vec_ref.h"
 
+#include "kernels/back_impl.h"
 #include "kernels/dequant_impl.h"
 #include "kernels/elem_impl.h"
 
@@ -73,4 +74,5 @@ const weir_kern weir_kern_ref = {
     .transpose16 = transpose16,
     .dequant = elem_dequant,
     WEIR_ELEM_KERNELS,
+    WEIR_BACK_KERNELS,
 };

@@ -53,6 +53,12 @@ void weir_compose_free(weir_compose *c)
     weir_free(c);
 }
 
+void weir_compose_with(weir_compose *c, const weir_edit *const *edits, int n)
+{
+    c->edits = edits;
+    c->n_edits = n;
+}
+
 bool weir_compose_reads(const weir_model *m, weir_compose_part from, int64_t from_layer, weir_compose_part to,
                         int64_t to_layer)
 {
@@ -150,6 +156,7 @@ static weir_status vectors_read(vectors *v, const weir_compose *c, int64_t layer
         return weir_nomem(err, "vectors of neurons");
     WEIR_TRY(weir_model_norms(c->m, layer, &norms, err));
     WEIR_TRY(weir_weights_neurons(c->m, layer, which, unit, n, v->stored, err));
+    weir_edit_add_neurons(c->edits, c->n_edits, layer, which, unit, n, v->stored);
     weir_compose_as_meant(c, norms, true, which == WEIR_WEIGHTS_VALUE, v->stored, n, v->x);
     return WEIR_OK;
 }
@@ -252,11 +259,13 @@ weir_status weir_compose_neurons(weir_compose *c, int64_t from, const int64_t *f
     weir_status st = vectors_read(&v, c, from, WEIR_WEIGHTS_VALUE, from_unit, n_from, err);
     if (st == WEIR_OK)
         st = keys_read(&k, c, to, input, to_unit, n_to, err);
-    for (int64_t i = 0; st == WEIR_OK && i < n_from; i++)
+    for (int64_t i = 0; st == WEIR_OK && i < n_from; i++) {
+        const double *x = v.x + i * n, norm = norm_of(x, n);
         for (int64_t j = 0; j < n_to; j++) {
-            const double *x = v.x + i * n, *y = k.x + j * n;
-            out[i * n_to + j] = weir_parts_dot(x, y, n) / (norm_of(x, n) * norm_of(y, n));
+            const double *y = k.x + j * n;
+            out[i * n_to + j] = weir_parts_dot(x, y, n) / (norm * norm_of(y, n));
         }
+    }
     vectors_free(&v);
     vectors_free(&k);
     return st;

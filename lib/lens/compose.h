@@ -25,7 +25,7 @@ enum { WEIR_COMPOSE_PAD = 16 };
 typedef struct weir_compose_kern {
     const char *name;
     int64_t rows, cols; /* of a tile; they divide WEIR_COMPOSE_PAD */
-    /* out [rows, cols] with ld floats from row to row = sum over i ascending of a[i, rows] b[i, cols], i in [0, n) */
+    /* out [rows, cols] with ld doubles from row to row = sum over i ascending of a[i, rows] b[i, cols], i in [0, n) */
     void (*tile)(const double *a, const double *b, int64_t n, double *out, int64_t ld);
 } weir_compose_kern;
 extern const weir_compose_kern weir_compose_kern_ref, weir_compose_kern_avx2, weir_compose_kern_avx512;
@@ -53,13 +53,15 @@ struct weir_compose {
     const weir_kern *kern;
     const weir_compose_kern *tiles;
     weir_compose_weights weights;
+    const weir_edit *const *edits;
+    int n_edits;
     int threads;
     int64_t padded; /* D */
     weir_factors reads, writes;
     const weir_layer *norms; /* of the layer whose factors are made */
     float *rows;             /* [threads, D, C] as they are stored */
     double *wide;            /* [threads, 2, D, C] */
-    double *square;          /* [threads, max(padded^2, 2 D^2)] a Gram matrix and its factor, or a product */
+    double *square;          /* [threads, padded^2 + D^2] a Gram matrix and its factor, or a product */
 };
 
 /* --- compose_factor.c: factors of a layer, made if they are not there. */

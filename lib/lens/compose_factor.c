@@ -104,8 +104,10 @@ static void read_rows(const weir_compose *c, const weir_factors *f, weir_head_ma
 {
     const bool shared = which == WEIR_WEIGHTS_K || which == WEIR_WEIGHTS_V;
     const int64_t h = shared ? head / (c->spec->H / c->spec->K) : head;
-    if (weir_weights_head(c->m, f->layer, which, h, w->rows, NULL) == WEIR_OK) /* layer and head are there */
-        weir_compose_as_meant(c, c->norms, false, which == WEIR_WEIGHTS_O, w->rows, c->spec->D, out);
+    if (weir_weights_head(c->m, f->layer, which, h, w->rows, NULL) != WEIR_OK) /* layer and head are there */
+        return;
+    weir_edit_add_head(c->edits, c->n_edits, f->layer, which, h, w->rows);
+    weir_compose_as_meant(c, c->norms, false, which == WEIR_WEIGHTS_O, w->rows, c->spec->D, out);
 }
 
 /* |outer^T inner X| = |l^T inner X| */

@@ -1,104 +1,35 @@
 /* A fitted lens as a directory: config.json and params.safetensors as weir/tuned.h has them, and fit.json, which says
  * how it was made. The directory is made beside its place and renamed. */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <weir/json.h>
 
 #include "../io/filemap.h"
+#include "../io/outdir.h"
 #include "fit.h"
 #include "tuned_config.h"
 
-/* All that may lie in a lens of weir's; params.pt is what the user has made of it. */
-static const char *const FILES[] = {WEIR_TUNED_CONFIG, WEIR_TUNED_PARAMS, WEIR_TUNED_FIT, "params.pt"};
-enum { N_FILES = sizeof FILES / sizeof *FILES };
-
-static weir_status fail_at(weir_err *err, const char *path, const char *what)
-{
-    weir_fail(err, WEIR_E_IO, "%s: %s", what, strerror(errno));
-    weir_err_where(err, path, NULL, -1);
-    return WEIR_E_IO;
-}
-
-static weir_status refuse(weir_err *err, const char *dir, const char *why)
-{
-    weir_fail(err, WEIR_E_ARG, "it exists and %s: choose another name", why);
-    weir_err_where(err, dir, NULL, -1);
-    return WEIR_E_ARG;
-}
-
-/* --- may it be replaced? */
-
-static bool is_known(const char *name)
-{
-    for (int i = 0; i < N_FILES; i++)
-        if (strcmp(name, FILES[i]) == 0)
-            return true;
-    return false;
-}
-
-/* ours: what fit.json says. An empty directory has none and is as good. */
-static weir_status check_entries(const char *dir, bool ours, weir_err *err)
-{
-    char why[300] = "";
-    DIR *d = opendir(dir);
-    if (!d)
-        return fail_at(err, dir, "cannot read it");
-    for (struct dirent *e; (e = readdir(d)) && !*why;) {
-        const bool dots = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-        if (!dots && !ours)
-            snprintf(why, sizeof why, "is no lens that weir made");
-        else if (!dots && !is_known(e->d_name))
-            snprintf(why, sizeof why, "holds %.200s, which is no part of a lens", e->d_name);
-    }
-    closedir(d);
-    return *why ? refuse(err, dir, why) : WEIR_OK;
-}
+/* params.pt is what the user has made of params.safetensors. */
+static const char *const files[] = {WEIR_TUNED_CONFIG, WEIR_TUNED_PARAMS, WEIR_TUNED_FIT, "params.pt", NULL};
+static const weir_outdir_kind kind = {"a lens", files};
 
 weir_status weir_fit_may_save(const char *dir, weir_err *err)
 {
-    struct stat st;
-    if (!*dir)
-        return weir_fail(err, WEIR_E_ARG, "the lens's directory has an empty name");
-    if (lstat(dir, &st) != 0)
-        return errno == ENOENT ? WEIR_OK : fail_at(err, dir, "cannot look at it");
-    if (!S_ISDIR(st.st_mode))
-        return refuse(err, dir, "is no directory");
+    bool ours = false;
     char *fit = weir_path_join(dir, WEIR_TUNED_FIT);
     if (!fit)
         return weir_nomem(err, "a path");
-    bool ours;
     const weir_status s = weir_tuned_is_ours(&ours, fit, err);
     weir_free(fit);
-    return s == WEIR_OK ? check_entries(dir, ours, err) : s;
+    return s == WEIR_OK ? weir_outdir_may(dir, &kind, ours, err) : s;
 }
 
 /* --- the files */
 
-/* Opens DIR/NAME, lets `write` fill it, and closes it. */
-static weir_status write_file(const char *dir, const char *name, void (*write)(void *ctx, FILE *out), void *ctx,
-                              weir_err *err)
-{
-    weir_outfile *f;
-    char *path = weir_path_join(dir, name);
-    if (!path)
-        return weir_nomem(err, "a path");
-    weir_status s = weir_outfile_open(&f, path, true, err);
-    weir_free(path);
-    if (s != WEIR_OK)
-        return s;
-    write(ctx, weir_outfile_stream(f));
-    return weir_outfile_commit(f, err);
-}
-
 typedef struct lens {
     const weir_fit *f;
     const weir_fit_about *about;
+    char params[65]; /* SHA-256 of params.safetensors, once it is written */
 } lens;
 
 static void write_config(void *ctx, FILE *out)
@@ -152,8 +83,8 @@ static void write_header(const weir_fit *f, FILE *out)
     weir_jsonw_end(&w);
 }
 
-/* The header's length comes first, so it is written twice, once to be measured. Spaces bring the numbers behind it to a
- * multiple of 8 bytes. */
+/* The header's length stands before it and is filled in behind it. Spaces bring the numbers behind it to a multiple
+ * of 8 bytes. */
 static void write_params(void *ctx, FILE *out)
 {
     const weir_fit *f = ((const lens *)ctx)->f;
@@ -210,6 +141,7 @@ static void write_about(void *ctx, FILE *out)
     weir_jsonw_key_double(&w, "clip", f->o.clip);
     weir_jsonw_key_int(&w, "seed", (int64_t)about->seed);
     weir_jsonw_key_int(&w, "held_out_tokens", about->held_out);
+    weir_jsonw_key_cstr(&w, "params_sha256", ((const lens *)ctx)->params);
     write_losses(&w, f, about);
     weir_jsonw_end(&w);
     fputc('\n', out);
@@ -217,62 +149,32 @@ static void write_about(void *ctx, FILE *out)
 
 /* --- the directory */
 
-/* Removes a lens, or what a run that was killed left of one, as far as the directory holds nothing else. */
-static bool remove_lens(const char *dir)
+static weir_status hash_params(lens *l, const weir_outdir *d, weir_err *err)
 {
-    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return errno == ENOENT;
-    for (int i = 0; i < N_FILES; i++) {
-        char part[40];
-        snprintf(part, sizeof part, "%s.part", FILES[i]); /* as weir_outfile_open has it */
-        unlinkat(fd, part, 0);
-        unlinkat(fd, FILES[i], 0);
-    }
-    close(fd);
-    return rmdir(dir) == 0;
+    char *path = weir_path_join(weir_outdir_part(d), WEIR_TUNED_PARAMS);
+    if (!path)
+        return weir_nomem(err, "a path");
+    const weir_status st = weir_sha256_file(path, l->params, err);
+    weir_free(path);
+    return st;
 }
 
-/* From here on the new lens has the name. Both directories change names at once where the system can do that. */
-static weir_status publish(const char *part, const char *dir, weir_err *err)
+static weir_status write_lens(lens *l, weir_outdir *d, weir_err *err)
 {
-    if (rename(part, dir) == 0)
-        return WEIR_OK; /* there was none, or an empty one */
-    if (renameat2(AT_FDCWD, part, AT_FDCWD, dir, RENAME_EXCHANGE) == 0) {
-        remove_lens(part);
-        return WEIR_OK;
-    }
-    if (!remove_lens(dir) || rename(part, dir) != 0)
-        return fail_at(err, dir, "cannot rename the finished lens");
-    return WEIR_OK;
-}
-
-static weir_status write_lens(const lens *l, const char *part, weir_err *err)
-{
-    if (!remove_lens(part) || mkdir(part, 0777) != 0)
-        return fail_at(err, part, "cannot create it");
-    WEIR_TRY(write_file(part, WEIR_TUNED_CONFIG, write_config, (void *)l, err));
-    WEIR_TRY(write_file(part, WEIR_TUNED_PARAMS, write_params, (void *)l, err));
-    return write_file(part, WEIR_TUNED_FIT, write_about, (void *)l, err);
+    WEIR_TRY(weir_outdir_put(d, WEIR_TUNED_CONFIG, write_config, l, err));
+    WEIR_TRY(weir_outdir_put(d, WEIR_TUNED_PARAMS, write_params, l, err));
+    WEIR_TRY(hash_params(l, d, err));
+    return weir_outdir_put(d, WEIR_TUNED_FIT, write_about, l, err);
 }
 
 weir_status weir_fit_save(const weir_fit *f, const char *dir, const weir_fit_about *about, weir_err *err)
 {
+    weir_outdir *d;
     WEIR_TRY(weir_fit_may_save(dir, err));
-    size_t n = strlen(dir);
-    while (n > 1 && dir[n - 1] == '/')
-        n--;
-    weir_buf part = {0};
-    char *name = weir_strndup(dir, n);
-    weir_status s = name && weir_buf_printf(&part, "%s.part", name) == WEIR_OK ? WEIR_OK : weir_nomem(err, "a path");
-    if (s == WEIR_OK) {
-        s = write_lens(&(lens){f, about}, part.p, err);
-        if (s == WEIR_OK)
-            s = publish(part.p, name, err);
-        if (s != WEIR_OK)
-            remove_lens(part.p);
-    }
-    weir_buf_free(&part);
-    weir_free(name);
+    WEIR_TRY(weir_outdir_open(&d, dir, &kind, err));
+    const weir_status s = write_lens(&(lens){.f = f, .about = about}, d, err);
+    if (s == WEIR_OK)
+        return weir_outdir_commit(d, err);
+    weir_outdir_abort(d);
     return s;
 }

@@ -76,10 +76,7 @@ static weir_status allocate(weir_lens_block *b, weir_err *err)
         b->likelier = weir_calloc(places * targets, sizeof *b->likelier);
     if ((b->probs && (!b->sums || !b->piece)) || (b->out->rank && !b->likelier))
         return weir_nomem(err, "a lens");
-    int64_t all;
-    if (!weir_mul64(b->size, b->what->n_rows, &all))
-        return weir_nomem(err, "a lens");
-    return weir_lens_room(b->l, all, err);
+    return weir_lens_room(b->l, b->size * b->what->n_rows, err);
 }
 
 static void release(weir_lens_block *b)

@@ -59,6 +59,7 @@ static void take_head(void *ctx, int64_t k, int thread)
     float *w = a->rows + thread * d * c;
     double *y = a->wide + thread * c;
     weir_model_attn_units(p->m, a->layer, head * d, d, w);
+    weir_edit_add_head(p->r.edits, p->r.n_edits, a->layer, WEIR_WEIGHTS_O, head, w);
     for (int64_t i = 0; i < p->r.n; i++) {
         const float *z = p->r.z[a->layer] + (i * p->spec->H + head) * d;
         memset(y, 0, (size_t)c * sizeof *y);
@@ -96,6 +97,7 @@ static void take_tile(void *ctx, int64_t tile, int thread)
     for (int64_t k = 0; k < n; k++)
         unit[k] = unit_at(a, first + k);
     weir_model_mlp_units(a->p->m, a->layer, WEIR_MLP_DOWN, unit, n, w);
+    weir_edit_add_neurons(a->p->r.edits, a->p->r.n_edits, a->layer, WEIR_WEIGHTS_VALUE, unit, n, w);
     for (int64_t k = 0; k < n; k++) {
         for (int64_t b = 0; b < c; b++)
             v[b] = w[k * c + b];

@@ -118,8 +118,7 @@ static weir_status fail_missing(const char *file, int64_t i, const char *what, w
 
 static weir_status pack_weight(weir_tuned *t, int64_t i, const weir_tensor *w, weir_err *err)
 {
-    const weir_wview view = {
-        .t = w, .n = t->info.C, .k = t->info.C, .stride = t->info.C, .mapped = true};
+    const weir_wview view = {.t = w, .n = t->info.C, .k = t->info.C, .stride = t->info.C, .mapped = true};
     return weir_panels_new(&t->a[i], &view, t->threads, err);
 }
 
@@ -167,8 +166,8 @@ static weir_status fail_absent(const char *dir, const char *path, weir_err *err)
                   "no such file, but params.pt is there: in that directory, run python3 -c \"import torch, "
                   "safetensors.torch as s; s.save_file(torch.load('params.pt'), 'params.safetensors')\"");
     else
-        weir_fail(err, WEIR_E_IO, "no such file: a tuned lens is a directory with " WEIR_TUNED_CONFIG
-                                  " and " WEIR_TUNED_PARAMS);
+        weir_fail(err, WEIR_E_IO,
+                  "no such file: a tuned lens is a directory with " WEIR_TUNED_CONFIG " and " WEIR_TUNED_PARAMS);
     weir_free(pt);
     return in_file(WEIR_E_IO, path, err);
 }
@@ -180,6 +179,7 @@ static weir_status read_params(weir_tuned *t, const char *dir, const char *path,
     if (!weir_path_is_file(path))
         return fail_absent(dir, path, err);
     WEIR_TRY(weir_filemap_open(&map, path, err));
+    weir_sha256_bytes(map.data, map.size, t->info.sha256);
     const weir_status st = read_map(t, &map, &arena, err);
     weir_arena_free(&arena);
     weir_filemap_close(&map);
@@ -207,7 +207,7 @@ static weir_status open_files(weir_tuned *t, char *const path[3], const weir_mod
     WEIR_TRY(weir_tuned_config_read(&t->info, &t->arena, path[0], m, log, err));
     WEIR_TRY(make_room(t, err));
     WEIR_TRY(read_params(t, dir, path[1], err));
-    return weir_tuned_fit_check(path[2], m, log, err);
+    return weir_tuned_fit_check(path[2], m, t->info.sha256, log, err);
 }
 
 static weir_status open_dir(weir_tuned *t, const char *dir, const weir_model *m, const weir_tuned_options *o,

@@ -62,8 +62,9 @@ static weir_status check_type(const source *s, weir_err *err)
 
 static void tell_unknown(const source *s, const weir_log *log)
 {
-    static const char *const known[] = {"base_model_name_or_path", "base_model_revision", "bias",     "d_model",
-                                        "lens_type",               "num_hidden_layers",   "unembed_hash"};
+    static const char *const known[] = {
+        "base_model_name_or_path", "base_model_revision", "bias", "d_model", "lens_type",
+        "num_hidden_layers",       "unembed_hash"};
     for (int64_t i = 0; i < s->o.n; i++) {
         const weir_str key = s->o.pair[i].key;
         bool found = false;
@@ -75,8 +76,8 @@ static void tell_unknown(const source *s, const weir_log *log)
     }
 }
 
-static weir_status read_config(weir_tuned_info *out, const source *s, const weir_model_info *model,
-                               const weir_log *log, weir_err *err)
+static weir_status read_config(weir_tuned_info *out, const source *s, const weir_model_info *model, const weir_log *log,
+                               weir_err *err)
 {
     const weir_pair *bias = weir_object_find(&s->o, "bias");
     out->L = model->L;
@@ -105,6 +106,16 @@ weir_status weir_tuned_config_read(weir_tuned_info *out, weir_arena *arena, cons
 
 /* --- fit.json */
 
+static weir_status compare_params(const source *s, const char *own, const weir_log *log, weir_err *err)
+{
+    const char *wanted = NULL;
+    WEIR_TRY(read_string(s, "params_sha256", &wanted, err));
+    if (wanted && strcmp(own, wanted) != 0)
+        weir_logf(log, WEIR_LOG_WARN, "%s: " WEIR_TUNED_PARAMS " has other bytes than were fitted: changed, or damaged",
+                  s->o.file);
+    return WEIR_OK;
+}
+
 static weir_status compare_model(const source *s, const weir_model *m, const weir_log *log, weir_err *err)
 {
     const char *wanted = NULL, *name = "another model";
@@ -120,7 +131,8 @@ static weir_status compare_model(const source *s, const weir_model *m, const wei
     return WEIR_OK;
 }
 
-weir_status weir_tuned_fit_check(const char *path, const weir_model *m, const weir_log *log, weir_err *err)
+weir_status weir_tuned_fit_check(const char *path, const weir_model *m, const char *params, const weir_log *log,
+                                 weir_err *err)
 {
     weir_arena arena = {0};
     source s;
@@ -129,6 +141,8 @@ weir_status weir_tuned_fit_check(const char *path, const weir_model *m, const we
     weir_status st = open_source(&s, &arena, path, err);
     if (st == WEIR_OK) {
         st = compare_model(&s, m, log, err);
+        if (st == WEIR_OK)
+            st = compare_params(&s, params, log, err);
         weir_filemap_close(&s.map);
     }
     weir_arena_free(&arena);

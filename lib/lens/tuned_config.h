@@ -16,9 +16,9 @@
  * model. */
 WEIR_CHECKED weir_status weir_tuned_config_read(weir_tuned_info *out, weir_arena *arena, const char *path,
                                                 const weir_model *m, const weir_log *log, weir_err *err);
-/* Remarks on another model than the one that fit.json names. A lens without fit.json is fine. */
-WEIR_CHECKED weir_status weir_tuned_fit_check(const char *path, const weir_model *m, const weir_log *log,
-                                              weir_err *err);
+/* Remarks on another model, and on parameters of another SHA-256, than fit.json names. A lens without one is fine. */
+WEIR_CHECKED weir_status weir_tuned_fit_check(const char *path, const weir_model *m, const char *params,
+                                              const weir_log *log, weir_err *err);
 /* Is there a fit.json that says that weir wrote it? Fails for want of memory only. */
 WEIR_CHECKED weir_status weir_tuned_is_ours(bool *ours, const char *path, weir_err *err);
 

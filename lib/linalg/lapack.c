@@ -106,19 +106,43 @@ weir_status weir_linalg_eigen(double *a, int64_t n, int64_t k, double *value, do
 
 /* --- linear equations */
 
-weir_status weir_linalg_solve(double *a, int64_t n, double *b, int64_t m, weir_err *err)
+static weir_status check_sides(const double *b, int64_t n, int64_t m, weir_err *err)
 {
-    WEIR_TRY(check(a, n, err));
     if (m < 1 || m > MOST)
         return weir_fail(err, WEIR_E_ARG, "%lld right sides: 1 to %d can be", (long long)m, MOST);
     for (int64_t i = 0; i < m * n; i++)
         if (!isfinite(b[i]))
             return weir_fail(err, WEIR_E_ARG, "element [%lld,%lld] of the right sides is %f", (long long)(i / n),
                              (long long)(i % n), b[i]);
+    return WEIR_OK;
+}
+
+static weir_status not_definite(lapack_int info, weir_err *err)
+{
+    return weir_fail(err, WEIR_E_ARG, "the matrix is not positive definite: its first %d rows and columns are not",
+                     (int)info);
+}
+
+weir_status weir_linalg_solve(double *a, int64_t n, double *b, int64_t m, weir_err *err)
+{
+    WEIR_TRY(check(a, n, err));
+    WEIR_TRY(check_sides(b, n, m, err));
     const lapack_int N = (lapack_int)n;
     const lapack_int info = LAPACKE_dposv_work(LAPACK_COL_MAJOR, 'L', N, (lapack_int)m, a, N, b, N);
-    if (info != 0)
-        return weir_fail(err, WEIR_E_ARG, "the matrix is not positive definite: its first %d rows and columns are not",
-                         (int)info);
+    return info == 0 ? WEIR_OK : not_definite(info, err);
+}
+
+weir_status weir_linalg_factor(double *a, int64_t n, weir_err *err)
+{
+    WEIR_TRY(check(a, n, err));
+    const lapack_int info = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', (lapack_int)n, a, (lapack_int)n);
+    return info == 0 ? WEIR_OK : not_definite(info, err);
+}
+
+weir_status weir_linalg_factored(const double *factor, int64_t n, double *b, int64_t m, weir_err *err)
+{
+    WEIR_TRY(check_sides(b, n, m, err));
+    const lapack_int N = (lapack_int)n;
+    LAPACKE_dpotrs_work(LAPACK_COL_MAJOR, 'L', N, (lapack_int)m, factor, N, b, N);
     return WEIR_OK;
 }

@@ -33,7 +33,7 @@ static const char *without_prefix(const weir_layout *l, const char *name)
     return n && !strncmp(name, l->prefix, n) ? name + n : name;
 }
 
-static const weir_name *find_name(const weir_layout *l, const char *name, int64_t *layer)
+const weir_name *weir_name_find(const weir_layout *l, const char *name, int64_t *layer)
 {
     name = without_prefix(l, name);
     for (const weir_name *e = l->name; e->role != WEIR_ROLE_END; e++)
@@ -109,7 +109,7 @@ static weir_status place_all(weir_model *m, const weir_log *log, weir_err *err)
     for (int64_t i = 0; i < m->ck.n_tensors; i++) {
         const weir_tensor *t = &m->ck.tensor[i];
         int64_t layer;
-        const weir_name *e = find_name(m->layout, t->name, &layer);
+        const weir_name *e = weir_name_find(m->layout, t->name, &layer);
         if (e) {
             WEIR_TRY(place(m, t, e, layer, err));
         } else if (is_ignored(m->layout, t->name)) {

@@ -65,6 +65,9 @@ static inline const weir_tensor *weir_slot(const weir_model *m, int64_t layer, w
  * used, tied, spec.V. */
 WEIR_CHECKED weir_status weir_bind(weir_model *m, const weir_log *log, weir_err *err);
 
+/* The row of a layout's names that a tensor's name follows, and the layer in it; NULL: none. */
+const weir_name *weir_name_find(const weir_layout *l, const char *name, int64_t *layer);
+
 /* --- lease.c */
 WEIR_CHECKED weir_status weir_leases_init(weir_model *m, weir_err *err);
 void weir_leases_free(weir_model *m);
@@ -85,6 +88,8 @@ int64_t weir_weights_head_bytes(const weir_model *m, int64_t rows);
  * of the tensor. */
 typedef enum weir_qkv_which { WEIR_QKV_Q, WEIR_QKV_K, WEIR_QKV_V } weir_qkv_which;
 int64_t weir_qkv_row(const weir_model *m, weir_qkv_which w, int64_t i);
+/* The same in any layout of the family. */
+int64_t weir_layout_row(const weir_spec *s, const weir_layout *l, weir_qkv_which w, int64_t i);
 weir_role weir_qkv_role(const weir_model *m, weir_qkv_which w, bool bias);
 
 /* n elements of a stored vector as fp32, wherever it lies. */

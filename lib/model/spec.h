@@ -2,6 +2,7 @@
 #ifndef WEIR_SPEC_H
 #define WEIR_SPEC_H
 
+#include <weir/edit.h>
 #include <weir/hook.h>
 
 #include "../kernels/kernels.h"
@@ -66,6 +67,20 @@ typedef struct weir_turned {
     int64_t first, n;
 } weir_turned;
 WEIR_CHECKED weir_status weir_model_head_turned(const weir_model *m, int64_t part, weir_turned *out, weir_err *err);
+int64_t weir_model_head_turned_bytes(const weir_model *m, int64_t part);
+/* Matrices of a layer turned round: y[i] = sum over outputs o of x[o] W(i,o), i over the inputs; w[WEIR_MATRIX_Q] and so
+ * on, NULL where the model has no such matrix. Made at each call, in the type of the checkpoint (fp32 where that is a
+ * block type), and the caller's, to be freed before the model. _bytes: memory of a layer's panels, known before they are
+ * made; while a matrix is made that is fused head by head, permuted or of a block type, it is in memory a second time. */
+typedef struct weir_turned_layer {
+    weir_panels *w[WEIR_MATRIX_COUNT];
+} weir_turned_layer;
+WEIR_CHECKED weir_status weir_model_layer_turned(const weir_model *m, int64_t layer, weir_turned_layer *out,
+                                                 weir_err *err);
+void weir_turned_layer_free(weir_turned_layer *t);
+WEIR_CHECKED weir_status weir_model_matrix_turned(const weir_model *m, int64_t layer, weir_matrix which,
+                                                  weir_panels **out, weir_err *err);
+int64_t weir_model_turned_bytes(const weir_model *m, int64_t layer);
 
 /* The layer's norms alone, which stay: nothing is packed, nothing leased. */
 WEIR_CHECKED weir_status weir_model_norms(const weir_model *m, int64_t layer, const weir_layer **out, weir_err *err);

@@ -1,45 +1,185 @@
-/* The unembedding turned round: what takes a gradient of the logits back to the row of the stream. */
+/* Matrices turned round: from what they give back to what they read, for gradients. */
+#include <string.h>
+
 #include "impl.h"
 
-static weir_status pack(const weir_model *m, const weir_tensor *t, int64_t first, int64_t n, bool mapped,
-                        weir_panels **out, weir_err *err)
+/* Outputs of a matrix [n] and where they lie in its tensor. */
+typedef struct source {
+    const weir_tensor *t;
+    int64_t n;
+    const weir_model *m; /* row_of: q, k and v are fused or permuted in some layouts */
+    weir_matrix matrix;  /* WEIR_MATRIX_COUNT: successive rows from `first` */
+    int64_t first;
+    weir_panel_pool *pool;
+} source;
+
+static int64_t row_of(const source *s, int64_t i)
 {
-    /* The tensor is [V, C]; as a matrix from V to C that is k-major. */
-    const int64_t c = m->spec.C, size = weir_dtype_bytes(t->dtype);
-    weir_tensor part = *t;
-    part.data = (const char *)t->data + first * c * size;
-    part.bytes = (size_t)(n * c * size);
-    part.shape[0] = n;
-    const weir_wview view = {.t = &part, .n = c, .k = n, .k_major = true, .stride = c, .mapped = mapped};
-    return weir_panels_new(out, &view, m->threads, err);
+    static const weir_qkv_which qkv[] = {WEIR_QKV_Q, WEIR_QKV_K, WEIR_QKV_V};
+    return s->matrix <= WEIR_MATRIX_V ? weir_qkv_row(s->m, qkv[s->matrix], i) : s->first + i;
 }
 
-/* Blocks lie along C: they cannot be packed the other way round as they are. */
-static weir_status pack_widened(const weir_model *m, const weir_tensor *t, int64_t first, int64_t n,
-                                weir_panels **out, weir_err *err)
+static bool successive(const source *s)
 {
-    const int64_t c = m->spec.C, row = c / weir_dtype_block(t->dtype) * weir_dtype_bytes(t->dtype);
+    for (int64_t i = 1; s->matrix <= WEIR_MATRIX_V && i < s->n; i++)
+        if (row_of(s, i) != row_of(s, 0) + i)
+            return false;
+    return true;
+}
+
+/* Outputs are columns of the tensor [in, all outputs]. Layouts that store them so permute nothing. */
+static weir_status pack_columns(const source *s, weir_panels **out, weir_err *err)
+{
+    const int64_t at = row_of(s, 0) * weir_dtype_bytes(s->t->dtype);
+    weir_tensor part = *s->t;
+    part.data = (const char *)s->t->data + at;
+    part.bytes = s->t->bytes - (size_t)at;
+    const weir_wview view = {.t = &part, .n = s->t->shape[0], .k = s->n, .stride = s->t->shape[1], .pool = s->pool};
+    const weir_status st = weir_panels_new(out, &view, s->m->threads, err);
+    weir_map_drop(s->t->data, s->t->bytes);
+    return st;
+}
+
+/* Outputs are successive rows of the tensor [outputs, in], from `first` on: turned, that is k-major. */
+static weir_status pack_rows(const source *s, const weir_tensor *t, int64_t first, bool mapped, weir_panels **out,
+                             weir_err *err)
+{
+    const int64_t in = t->shape[1], row = in * weir_dtype_bytes(t->dtype);
+    weir_tensor part = *t;
+    part.data = (const char *)t->data + first * row;
+    part.bytes = (size_t)(s->n * row);
+    part.shape[0] = s->n;
+    const weir_wview view = {
+        .t = &part, .n = in, .k = s->n, .k_major = true, .stride = in, .pool = s->pool, .mapped = mapped};
+    return weir_panels_new(out, &view, s->m->threads, err);
+}
+
+/* Rows from anywhere are gathered first. Blocks lie along the input: they cannot be packed the other way round as they
+ * are, and are widened to fp32. */
+static weir_status pack_gathered(const source *s, weir_panels **out, weir_err *err)
+{
+    const bool widen = weir_dtype_block(s->t->dtype) > 1;
+    const int64_t in = s->t->shape[1], stored = in / weir_dtype_block(s->t->dtype) * weir_dtype_bytes(s->t->dtype);
+    const int64_t row = widen ? in * (int64_t)sizeof(float) : stored;
+    weir_tensor rows = {
+        .name = s->t->name, .dtype = widen ? WEIR_F32 : s->t->dtype, .rank = 2, .shape = {s->n, in, 1, 1}};
     int64_t bytes;
-    if (!weir_mul64(n * (int64_t)sizeof(float), c, &bytes))
-        return weir_nomem(err, "the unembedding turned round");
-    float *wide = weir_alloc_aligned((size_t)bytes);
-    if (!wide)
-        return weir_nomem(err, "the unembedding turned round");
-    weir_dequantize(t->dtype, (const char *)t->data + first * row, n * c, wide);
-    const weir_tensor widened = {.name = t->name, .dtype = WEIR_F32, .rank = 2, .shape = {n, c, 1, 1}, .data = wide};
-    const weir_status s = pack(m, &widened, 0, n, false, out, err);
-    weir_free_aligned(wide);
-    return s;
+    char *p = weir_mul64(s->n, row, &bytes) ? weir_alloc_aligned((size_t)bytes) : NULL;
+    if (!p)
+        return weir_nomem(err, "a matrix turned round");
+    for (int64_t i = 0; i < s->n; i++) {
+        const char *from = (const char *)s->t->data + row_of(s, i) * stored;
+        if (widen)
+            weir_dequantize(s->t->dtype, from, in, (float *)(void *)(p + i * row));
+        else
+            memcpy(p + i * row, from, (size_t)row);
+    }
+    rows.data = p;
+    const weir_status st = pack_rows(s, &rows, 0, false, out, err);
+    weir_free_aligned(p);
+    return st;
+}
+
+static weir_status pack(const source *s, bool columns, weir_panels **out, weir_err *err)
+{
+    weir_status st;
+    if (columns)
+        st = pack_columns(s, out, err);
+    else if (weir_dtype_block(s->t->dtype) > 1 || !successive(s))
+        st = pack_gathered(s, out, err);
+    else
+        st = pack_rows(s, s->t, row_of(s, 0), true, out, err);
+    if (st != WEIR_OK)
+        weir_err_where(err, s->t->file, s->t->name, s->t->offset);
+    return st;
+}
+
+/* Memory of the panels: fp32 where blocks were. */
+static int64_t bytes_of(weir_dtype type, int64_t in, int64_t n)
+{
+    const int64_t size = weir_dtype_block(type) > 1 ? (int64_t)sizeof(float) : weir_dtype_bytes(type);
+    return (in + WEIR_PANEL - 1) / WEIR_PANEL * WEIR_PANEL * n * size;
+}
+
+/* --- the unembedding */
+
+static source head_source(const weir_model *m, int64_t part)
+{
+    const weir_head *h = &m->made.head[part];
+    return (source){.t = weir_slot(m, -1, m->tied ? WEIR_ROLE_EMBED : WEIR_ROLE_HEAD),
+                    .n = h->n,
+                    .m = m,
+                    .matrix = WEIR_MATRIX_COUNT,
+                    .first = h->first};
 }
 
 weir_status weir_model_head_turned(const weir_model *m, int64_t part, weir_turned *out, weir_err *err)
 {
-    const weir_tensor *t = weir_slot(m, -1, m->tied ? WEIR_ROLE_EMBED : WEIR_ROLE_HEAD);
-    const weir_head *h = &m->made.head[part];
-    *out = (weir_turned){.first = h->first, .n = h->n};
-    const weir_status s = weir_dtype_block(t->dtype) > 1 ? pack_widened(m, t, h->first, h->n, &out->w, err)
-                                                         : pack(m, t, h->first, h->n, true, &out->w, err);
-    if (s != WEIR_OK)
-        weir_err_where(err, t->file, t->name, t->offset);
+    const source s = head_source(m, part);
+    *out = (weir_turned){.first = s.first, .n = s.n};
+    return pack(&s, false, &out->w, err);
+}
+
+int64_t weir_model_head_turned_bytes(const weir_model *m, int64_t part)
+{
+    const source s = head_source(m, part);
+    return bytes_of(s.t->dtype, m->spec.C, s.n);
+}
+
+/* --- matrices of a layer */
+
+static source matrix_source(const weir_model *m, int64_t layer, weir_matrix which)
+{
+    static const weir_role role[] = {[WEIR_MATRIX_O] = WEIR_ROLE_O_W,
+                                     [WEIR_MATRIX_PRE] = WEIR_ROLE_PRE_W,
+                                     [WEIR_MATRIX_UP] = WEIR_ROLE_UP_W,
+                                     [WEIR_MATRIX_DOWN] = WEIR_ROLE_DOWN_W};
+    static const weir_qkv_which qkv[] = {WEIR_QKV_Q, WEIR_QKV_K, WEIR_QKV_V};
+    source s = {.m = m, .matrix = which, .pool = m->made.pool};
+    int64_t in;
+    weir_matrix_shape(m, which, &in, &s.n);
+    s.t = weir_slot(m, layer, which <= WEIR_MATRIX_V ? weir_qkv_role(m, qkv[which], false) : role[which]);
     return s;
+}
+
+weir_status weir_model_matrix_turned(const weir_model *m, int64_t layer, weir_matrix which, weir_panels **out,
+                                     weir_err *err)
+{
+    const source s = matrix_source(m, layer, which);
+    *out = NULL;
+    return s.t ? pack(&s, m->layout->k_major, out, err) : WEIR_OK;
+}
+
+weir_status weir_model_layer_turned(const weir_model *m, int64_t layer, weir_turned_layer *out, weir_err *err)
+{
+    *out = (weir_turned_layer){0};
+    for (int w = 0; w < WEIR_MATRIX_COUNT; w++) {
+        const weir_status st = weir_model_matrix_turned(m, layer, (weir_matrix)w, &out->w[w], err);
+        if (st != WEIR_OK) {
+            weir_turned_layer_free(out);
+            return st;
+        }
+    }
+    return WEIR_OK;
+}
+
+void weir_turned_layer_free(weir_turned_layer *t)
+{
+    for (int w = 0; w < WEIR_MATRIX_COUNT; w++) {
+        weir_panels_free(t->w[w]);
+        t->w[w] = NULL;
+    }
+}
+
+int64_t weir_model_turned_bytes(const weir_model *m, int64_t layer)
+{
+    int64_t sum = 0;
+    for (int w = 0; w < WEIR_MATRIX_COUNT; w++) {
+        const source s = matrix_source(m, layer, (weir_matrix)w);
+        int64_t in, n;
+        weir_matrix_shape(m, (weir_matrix)w, &in, &n);
+        if (s.t)
+            sum += bytes_of(s.t->dtype, in, n);
+    }
+    return sum;
 }

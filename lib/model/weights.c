@@ -47,10 +47,8 @@ typedef struct part {
     int64_t *row; /* stored row of output i, relative to first; NULL: i */
 } part;
 
-int64_t weir_qkv_row(const weir_model *m, weir_qkv_which w, int64_t i)
+int64_t weir_layout_row(const weir_spec *s, const weir_layout *l, weir_qkv_which w, int64_t i)
 {
-    const weir_spec *s = &m->spec;
-    const weir_layout *l = m->layout;
     const int64_t d = s->D, head = i / d;
     int64_t at = i % d, first = 0;
     if (l->permuted_qk && w != WEIR_QKV_V)
@@ -60,6 +58,11 @@ int64_t weir_qkv_row(const weir_model *m, weir_qkv_which w, int64_t i)
     if (l->qkv == WEIR_QKV_BLOCKS)
         first = w == WEIR_QKV_Q ? 0 : w == WEIR_QKV_K ? s->H * d : (s->H + s->K) * d;
     return first + head * d + at;
+}
+
+int64_t weir_qkv_row(const weir_model *m, weir_qkv_which w, int64_t i)
+{
+    return weir_layout_row(&m->spec, m->layout, w, i);
 }
 
 weir_role weir_qkv_role(const weir_model *m, weir_qkv_which w, bool bias)

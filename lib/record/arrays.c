@@ -254,6 +254,9 @@ weir_status weir_arrays_put_text(weir_arrays_out *w, const char *at, const char 
 weir_status weir_arrays_put_attribute(weir_arrays_out *w, const char *at, const char *name, weir_array_type type,
                                       int64_t n, const void *p, weir_err *err)
 {
+    if (n > WEIR_ARRAY_ATTRIBUTE)
+        return weir_fail(err, WEIR_E_ARG, "attribute %s has %lld numbers: %d are the most", name, (long long)n,
+                         WEIR_ARRAY_ATTRIBUTE);
     return put_attribute(w, at, &(attribute){.name = name, .type = type, .n = n, .p = p}, err);
 }
 

@@ -28,7 +28,11 @@ typedef enum weir_array_type {
 } weir_array_type;
 size_t weir_array_type_bytes(weir_array_type t);
 
-enum { WEIR_ARRAY_RANK = 3, WEIR_ARRAY_NAMES = 256 /* bytes of a path, with its NUL */ };
+enum {
+    WEIR_ARRAY_RANK = 3,
+    WEIR_ARRAY_NAMES = 256,      /* bytes of a path, with its NUL */
+    WEIR_ARRAY_ATTRIBUTE = 4096, /* numbers of an attribute at most: readers have room for them */
+};
 
 /* --- writing */
 typedef struct weir_arrays_out weir_arrays_out;

@@ -140,6 +140,7 @@ static void summarise(const weir_dump *d, weir_dump_summary *s)
     s->docs = weir_doc_table_count(&d->docs);
     s->datasets = d->n_acts;
     s->dropped_fields = d->docs.fields.dropped;
+    memcpy(s->dropped_name, d->docs.fields.dropped_name, sizeof s->dropped_name);
     for (int i = 0; i < d->n_acts; i++)
         s->raw_bytes += weir_tiled_rows(&d->act[i].rows) * (int64_t)d->act[i].rows.row_bytes;
 }

@@ -224,29 +224,52 @@ static weir_status put_missing(weir_field_column *c, weir_tile_writer *w, weir_e
     return weir_tiled_append(&c->value, w, missing(c->type), 1, err);
 }
 
+/* Where a field of the document goes; NULL: nowhere. */
+static weir_field_column *place_of(const weir_field_table *t, const weir_field *f)
+{
+    int64_t at;
+    if (!weir_strmap_get(&t->index, f->name.p, f->name.n, &at))
+        return NULL;
+    weir_field_column *c = &t->column[at];
+    return c->seen || !fits(c, f) ? NULL : c;
+}
+
+/* Counts a field that goes nowhere; names the first few. */
+static void drop(weir_field_table *t, weir_str name)
+{
+    const size_t room = sizeof t->dropped_name[0] - 1;
+    size_t n = name.n < room ? name.n : room;
+    while (n > 0 && n < name.n && (name.p[n] & 0xc0) == 0x80)
+        n--;
+    t->dropped++;
+    for (int i = 0; i < WEIR_DROPPED_NAMES && n > 0; i++) {
+        char *at = t->dropped_name[i];
+        if (!*at)
+            memcpy(at, name.p, n);
+        if (strncmp(at, name.p, n) == 0 && !at[n])
+            return;
+    }
+}
+
 weir_status weir_fields_add(weir_field_table *t, weir_tile_writer *w, const weir_doc *doc, bool there, weir_err *err)
 {
-    int stored = 0;
     WEIR_TRY(weir_fields_declare(t, w, doc, err));
     for (int i = 0; i < t->n; i++)
         t->column[i].seen = false;
     for (int i = 0; i < doc->n_fields; i++) {
         const weir_field *f = &doc->fields[i];
-        int64_t at;
-        if (!weir_strmap_get(&t->index, f->name.p, f->name.n, &at))
+        weir_field_column *c = place_of(t, f);
+        if (!c) {
+            drop(t, f->name);
             continue;
-        weir_field_column *c = &t->column[at];
-        if (c->seen || !fits(c, f))
-            continue;
+        }
         c->seen = true;
-        stored++;
         if (!there)
             WEIR_TRY(put_value(c, w, f, err));
     }
     for (int i = 0; i < t->n && !there; i++)
         if (!t->column[i].seen)
             WEIR_TRY(put_missing(&t->column[i], w, err));
-    t->dropped += doc->n_fields - stored;
     return WEIR_OK;
 }
 

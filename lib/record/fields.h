@@ -3,6 +3,7 @@
 #ifndef WEIR_RECORD_FIELDS_H
 #define WEIR_RECORD_FIELDS_H
 
+#include <weir/record.h>
 #include <weir/text.h>
 
 #include "base/strmap.h"
@@ -23,7 +24,8 @@ typedef struct weir_field_table {
     int n;
     weir_strmap index; /* name -> column */
     bool typed;        /* names and types are fixed */
-    int64_t dropped;   /* fields that were new or of another type */
+    int64_t dropped;   /* fields that were new or of another type; their first names as in weir_dump_summary */
+    char dropped_name[WEIR_DROPPED_NAMES][sizeof ((weir_dump_summary *)NULL)->dropped_name[0]];
 } weir_field_table;
 
 /* What stands where a document lacks a field, also the fill value of its dataset: NaN among floats, an empty string. */

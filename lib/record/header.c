@@ -56,7 +56,7 @@ static void fill(header *a, const weir_dump *d, const weir_dump_header *h, const
         {"storage", a->storage, true},
         {"kernel", o->kernel, false},
         {"interventions", o->interventions ? o->interventions : "[]", true},
-        {"edits", "[]", true},
+        {"edits", o->edits ? o->edits : "[]", true},
         {"run_options", o->run_options, true},
     };
     const int_attribute number[INTS] = {

@@ -49,9 +49,10 @@ static bool add_seal(FILE *f, const char *format)
 
 weir_status weir_seal_put(const char *path, const char *format, weir_err *err)
 {
+    errno = 0;
     FILE *f = fopen(path, "r+be");
     const bool sealed = f && add_seal(f, format);
-    const int number = errno;
+    const int number = errno ? errno : EIO; /* a file that ends too early sets none */
     const bool closed = f && !fclose(f);
     if (sealed && closed)
         return WEIR_OK;

@@ -35,7 +35,7 @@ static weir_status fill_part(const weir_target *t, const weir_point *p, weir_err
 static weir_status open_target(weir_target *t, const char *args, const char **value, weir_err *err)
 {
     const weir_point *p;
-    int64_t n = weir_model_points(t->model, &p);
+    int64_t n = weir_model_points_all(t->model, &p);
     t->args = weir_strndup(args, strlen(args));
     t->part = weir_calloc((size_t)n, sizeof *t->part);
     if (!t->args || !t->part)
@@ -66,7 +66,7 @@ weir_status weir_target_open(weir_target *t, const weir_model *m, const char *ho
 void weir_target_close(weir_target *t)
 {
     const weir_point *p;
-    int64_t n = t->part ? weir_model_points(t->model, &p) : 0;
+    int64_t n = t->part ? weir_model_points_all(t->model, &p) : 0;
     for (int64_t i = 0; i < n; i++) {
         weir_free(t->part[i].column);
         weir_free(t->part[i].vector);
@@ -80,7 +80,7 @@ void weir_target_close(weir_target *t)
 weir_status weir_target_no_keys(const weir_target *t, weir_err *err)
 {
     const weir_point *p;
-    int64_t n = weir_model_points(t->model, &p);
+    int64_t n = weir_model_points_all(t->model, &p);
     for (int64_t i = 0; i < n; i++)
         if (p[i].keyed && t->part[i].n > 0)
             return weir_fail(err, WEIR_E_UNSUPPORTED,
@@ -165,7 +165,7 @@ static weir_status take(weir_target_part *part, const weir_point *p, const weir_
 static weir_status load_all(weir_target *t, const char *text, int64_t most_rows, weir_err *err)
 {
     const weir_point *p;
-    int64_t n = weir_model_points(t->model, &p);
+    int64_t n = weir_model_points_all(t->model, &p);
     WEIR_TRY(weir_target_no_keys(t, err));
     for (int64_t i = 0; i < n; i++) {
         weir_array a;
@@ -228,13 +228,30 @@ bool weir_target_next(weir_target_row *r)
         if (!weir_selector_row_at(r->target->selector, r->value->point, rows->doc_pos[r->t], rows->doc_len[r->t]))
             continue;
         r->x = r->value->data + r->t * r->value->width;
-        r->target->changed++;
+        r->target->changed += !r->again;
         return true;
     }
     return false;
 }
 
+weir_target_row weir_target_rows_again(weir_target *t, const weir_value *v)
+{
+    weir_target_row r = weir_target_rows(t, v);
+    r.again = true;
+    return r;
+}
+
 /* --- for hook classes */
+
+weir_status weir_target_set_grad(void *self, const weir_value *v, weir_err *err)
+{
+    weir_target_row r = weir_target_rows_again(self, v);
+    (void)err;
+    while (weir_target_next(&r))
+        for (int64_t i = 0; i < r.n; i++)
+            r.x[r.column[i]] = 0;
+    return WEIR_OK;
+}
 
 weir_want weir_target_wants(void *self, const weir_point *p)
 {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "io/npy.h"
@@ -237,9 +238,19 @@ static bool begins(const weir_filemap *m, const char *magic, size_t n)
     return m->size >= n && memcmp(m->data, magic, n) == 0;
 }
 
+static bool is_number(const char *text)
+{
+    char *end;
+    strtod(text, &end);
+    return end > text && *end == 0;
+}
+
 static weir_status load(weir_array *a, const weir_values_spec *s, const char *hook, int64_t most_rows, weir_err *err)
 {
     weir_filemap m;
+    if (is_number(s->path) && access(s->path, F_OK) != 0) /* --set SEL=0 */
+        return weir_fail(err, WEIR_E_IO, "a number, and no file of this name: a vector is wanted, "
+                                         "FILE[::NAME][@ROW][*C] (--ablate sets to zero, --scale multiplies)");
     weir_status st = weir_filemap_open(&m, s->path, err);
     if (st)
         return st;

@@ -17,9 +17,11 @@ static weir_status project(weir_run *r, int64_t layer, const weir_layer *w)
 {
     const weir_spec *s = r->spec;
     const weir_buffers *b = &r->b;
-    const weir_linear_to to[] = {{&w->q, b->q, s->H * s->D}, {&w->k, b->k, s->K * s->D}, {&w->v, b->v, s->K * s->D}};
+    const weir_linear_to to[] = {{WEIR_MATRIX_Q, &w->q, b->q, s->H * s->D},
+                                 {WEIR_MATRIX_K, &w->k, b->k, s->K * s->D},
+                                 {WEIR_MATRIX_V, &w->v, b->v, s->K * s->D}};
     int n = 1 + weir_run_needs(r, layer, WEIR_SITE_K) + weir_run_needs(r, layer, WEIR_SITE_V);
-    weir_run_linear(r, b->h, r->rows.n, s->C, to, n);
+    weir_run_linear(r, layer, b->h, r->rows.n, s->C, to, n);
     WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_Q, b->q));
     WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_K, b->k));
     WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_V, b->v));
@@ -59,7 +61,7 @@ static weir_status mix(weir_run *r, int64_t layer, const weir_layer *w)
                    .q = b->q,
                    .z = b->z,
                    .scores = b->scores,
-                   .pattern = b->scores,
+                   .pattern = b->pattern,
                    .s = r->longest,
                    .scratch = b->attn};
     weir_kv_layer(r, layer);
@@ -93,6 +95,15 @@ static weir_status hear_result(weir_run *r, int64_t layer, const weir_layer *w)
                        .out = {{.w = w->o.w, .y = r->b.result + h * s->C, .ldy = s->H * s->C}},
                        .scratch = r->b.gemm};
         weir_gemm_run(r->kern, r->threads, &g);
+        weir_run_add_edits(r, g.m,
+                           &(weir_edited){.layer = layer,
+                                          .matrix = WEIR_MATRIX_O,
+                                          .x = g.x,
+                                          .ldx = g.ldx,
+                                          .k0 = g.k0,
+                                          .kn = g.kn,
+                                          .y = g.out[0].y,
+                                          .ldy = g.out[0].ldy});
     }
     return weir_run_hear(r, layer, WEIR_SITE_RESULT, r->b.result);
 }
@@ -105,8 +116,9 @@ weir_status weir_run_attention(weir_run *r, int64_t layer, const weir_layer *w)
     WEIR_TRY(mix(r, layer, w));
     WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_Z, b->z));
     WEIR_TRY(hear_result(r, layer, w));
-    float *y = s->post_norms ? b->h : b->attn_out; /* h was read by the projections and is free */
-    weir_run_linear(r, b->z, r->rows.n, s->H * s->D, &(weir_linear_to){&w->o, y, s->C}, 1);
+    /* h was read by the projections and is free */
+    float *y = !s->post_norms ? b->attn_out : r->tape.on ? r->tape.layer[layer].attn : b->h;
+    weir_run_linear(r, layer, b->z, r->rows.n, s->H * s->D, &(weir_linear_to){WEIR_MATRIX_O, &w->o, y, s->C}, 1);
     if (s->post_norms) {
         const weir_norm_at post = {w->ln1_post, layer, WEIR_SITE_LN1_POST_SCALE};
         WEIR_TRY(weir_run_norm(r, &post, y, b->attn_out));

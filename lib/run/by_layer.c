@@ -4,7 +4,7 @@
 
 float *weir_run_stream(weir_run *r)
 {
-    return r->prepared ? r->b.x : NULL;
+    return r->prepared ? r->b.stream : NULL;
 }
 
 int64_t weir_run_parts(const weir_run *r)
@@ -72,6 +72,7 @@ weir_status weir_run_part(weir_run *r, int64_t part, const weir_seq *seqs, int64
         return weir_fail(err, WEIR_E_ARG, "part %lld: this run has %lld", (long long)part,
                          (long long)weir_run_parts(r));
     r->part = part;
+    r->from = part - 1;
     WEIR_TRY(weir_run_pass(r, seqs, n_seq, r->flags, steps, err));
     r->final = r->flags & WEIR_FINAL && part > r->spec->L;
     return WEIR_OK;

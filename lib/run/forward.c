@@ -3,6 +3,8 @@
  * Each step makes a value and lets it be heard (weir_run_hear); a hook that writes changes the buffer that the next
  * step reads. After the last value that is needed, weir_run_hear returns WEIR_STOP, and the pass unwinds. by_layer.c
  * takes the same steps one by one. */
+#include <string.h>
+
 #include "../base/parallel.h"
 #include "state.h"
 
@@ -103,6 +105,7 @@ static weir_status sublayers(weir_run *r, int64_t layer, const weir_layer *w)
 weir_status weir_run_block(weir_run *r, int64_t layer)
 {
     const weir_layer *w;
+    weir_tape_enter(r, layer);
     WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_RESID_PRE, r->b.x));
     WEIR_TRY(weir_model_layer(r->model, layer, r->room, &w, r->err));
     weir_status st = sublayers(r, layer, w);
@@ -117,26 +120,29 @@ weir_status weir_run_final(weir_run *r)
     weir_norm_at norm = {.layer = -1, .scale = WEIR_SITE_LNF_SCALE};
     WEIR_TRY(weir_model_final(r->model, &norm.w, r->err));
     WEIR_TRY(weir_run_norm_stream(r, &norm));
-    WEIR_TRY(weir_run_hear(r, -1, WEIR_SITE_UNEMBED_IN, b->h));
+    WEIR_TRY(weir_run_hear(r, -1, WEIR_SITE_UNEMBED_IN, b->final));
     if (!b->logits)
         return WEIR_OK;
     WEIR_TRY(weir_run_unembed(r, 0, r->rows.n, b->logits));
     WEIR_TRY(weir_run_hear(r, -1, WEIR_SITE_UNEMBED_OUT, b->logits));
     if (s->logit_softcap != 0) {
         weir_op_softcap(r->kern, r->threads, b->logits, s->logit_softcap, r->rows.n * s->V);
+        if (r->tape.capped)
+            memcpy(r->tape.capped, b->logits, (size_t)(r->rows.n * s->V) * sizeof(float));
         WEIR_TRY(weir_run_hear(r, -1, WEIR_SITE_LOGITS, b->logits));
     }
     r->unembedded = true;
     return WEIR_OK;
 }
 
-/* From the embedding to the last value that is needed. */
+/* From the embedding, or the stream that was given, to the last value that is needed. */
 static weir_status steps(weir_run *r)
 {
     if (r->last < 0)
         return WEIR_OK;
-    WEIR_TRY(weir_run_embed(r));
-    for (int64_t l = 0; l < r->spec->L; l++)
+    if (r->from == WEIR_EMBEDDING)
+        WEIR_TRY(weir_run_embed(r));
+    for (int64_t l = weir_run_first(r); l < r->spec->L; l++)
         WEIR_TRY(weir_run_block(r, l));
     return weir_run_final(r);
 }
@@ -147,6 +153,7 @@ weir_status weir_run_pass(weir_run *r, const weir_seq *seqs, int64_t n_seq, int 
     r->err = err;
     r->ended = r->normed = r->final = r->unembedded = false;
     r->layers = weir_run_aim(r, flags);
+    weir_tape_begin(r);
     WEIR_TRY(weir_kv_begin(r, seqs, n_seq));
     WEIR_TRY(weir_listeners_begin(&r->hooks, &r->rows, err));
     weir_status st = take(r);
@@ -155,18 +162,38 @@ weir_status weir_run_pass(weir_run *r, const weir_seq *seqs, int64_t n_seq, int 
     if (st < 0)
         return st;
     WEIR_TRY(weir_listeners_end(&r->hooks, &r->rows, err));
-    if (st == WEIR_OK)
+    r->tape.whole = true;
+    if (st == WEIR_OK && !(flags & WEIR_KEEP_SLOTS))
         weir_kv_commit(r);
     return st;
 }
 
-weir_status weir_run_forward(weir_run *r, const weir_seq *seqs, int64_t n_seq, int flags, weir_err *err)
+static weir_status forward(weir_run *r, const weir_seq *seqs, int64_t n_seq, int64_t from, int flags, weir_err *err)
 {
     if (r->by_layer)
         return weir_fail(err, WEIR_E_ARG, "the run was made to go layer by layer: weir_run_part");
     WEIR_TRY(weir_run_prepare(r, flags, err));
     r->part = WEIR_ALL_PARTS;
+    r->from = from;
     WEIR_TRY(weir_run_pass(r, seqs, n_seq, flags, steps, err));
     r->final = flags & WEIR_FINAL;
     return WEIR_OK;
+}
+
+weir_status weir_run_forward(weir_run *r, const weir_seq *seqs, int64_t n_seq, int flags, weir_err *err)
+{
+    return forward(r, seqs, n_seq, WEIR_EMBEDDING, flags, err);
+}
+
+weir_status weir_run_forward_from(weir_run *r, const weir_seq *seqs, int64_t n_seq, int64_t layer, int flags,
+                                  weir_err *err)
+{
+    if (layer < 0 || layer > r->spec->L)
+        return weir_fail(err, WEIR_E_ARG,
+                         "a pass from layer %lld on: the model has layers 0 to %lld, and %lld is its end",
+                         (long long)layer, (long long)(r->spec->L - 1), (long long)r->spec->L);
+    if (!r->prepared && !r->by_layer)
+        return weir_fail(err, WEIR_E_ARG,
+                         "weir_run_prepare comes before weir_run_forward_from: it gives the stream its room");
+    return forward(r, seqs, n_seq, layer, flags, err);
 }

@@ -43,6 +43,12 @@ static weir_status check_slot(weir_run *r, const weir_seq *q, int64_t i)
     if (s->len && s->part != r->part)
         return weir_fail(r->err, WEIR_E_ARG, "slot %d was filled by another part of the model: reset it for each part",
                          q->slot);
+    if (s->len && s->from > weir_run_first(r))
+        return weir_fail(
+            r->err, WEIR_E_ARG,
+            "slot %d was continued from layer %lld on (weir_run_forward_from) and lacks the last tokens in "
+            "the layers before: fill it again from the start",
+            q->slot, (long long)s->from);
     if (s->len && s->layers < r->layers)
         return weir_fail(r->err, WEIR_E_ARG,
                          "slot %d holds %lld of the %lld layers that this pass needs: fill it again from the start "
@@ -190,6 +196,7 @@ void weir_kv_commit(weir_run *r)
         if (!s->n)
             continue;
         s->layers = s->len && s->layers < r->layers ? s->layers : r->layers;
+        s->from = s->from > weir_run_first(r) ? s->from : weir_run_first(r);
         s->part = r->part;
         s->len += s->n;
         s->n = 0;

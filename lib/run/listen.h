@@ -11,7 +11,8 @@
  * outside the blocks it is point[at[site]]; at[site] = -1: the model has no such point. */
 typedef struct weir_point_map {
     const weir_point *point;
-    int64_t n, first, stride;
+    int64_t n, first, stride; /* n: of the forward pass */
+    int64_t all;              /* with those of gradients: point[n + i] is that of point[i] */
     int at[WEIR_SITE_COUNT];
 } weir_point_map;
 WEIR_CHECKED weir_status weir_point_map_init(weir_point_map *map, const weir_model *m, weir_err *err);
@@ -26,7 +27,7 @@ typedef struct weir_attached {
     const weir_hook_class *class;
     void *self;
     bool owned;    /* destroyed with the run */
-    uint8_t *want; /* [points] what it asked for, weir_want */
+    uint8_t *want; /* [all points] what it asked for, weir_want */
     int64_t fired;
     bool excused; /* it may end without having fired */
 } weir_attached;
@@ -34,7 +35,8 @@ typedef struct weir_attached {
 typedef struct weir_listeners {
     weir_attached *hook;
     int n;
-    uint8_t *want; /* [points] the strongest want of any hook: WEIR_NONE when nobody listens */
+    uint8_t *want; /* [all points] the strongest want of any hook: WEIR_NONE when nobody listens */
+    bool backward; /* the run has a way back */
     bool enough;   /* a hook said so at the end of a pass */
 } weir_listeners;
 
@@ -45,6 +47,11 @@ void weir_listeners_free(weir_listeners *ls);
 
 /* Gives the value to every hook that wants its point, in order of attaching. i: index of v->point. */
 WEIR_CHECKED weir_status weir_listeners_fire(weir_listeners *ls, int64_t i, const weir_value *v, weir_err *err);
+/* v is the gradient at point i: the hooks that want it are given it, and those that wrote to the point take it to what
+ * they found, in the reverse order of attaching. of: index of the gradient's point; written: the hooks heard the point in
+ * this pass. */
+WEIR_CHECKED weir_status weir_listeners_fire_back(weir_listeners *ls, int64_t i, const weir_point *of, int64_t i_of,
+                                                  const weir_value *v, bool written, weir_err *err);
 /* Lets the hooks declare datasets of their own in d. */
 WEIR_CHECKED weir_status weir_listeners_declare(weir_listeners *ls, struct weir_dump *d, weir_err *err);
 WEIR_CHECKED weir_status weir_listeners_begin(weir_listeners *ls, const weir_rows *rows, weir_err *err);

@@ -26,7 +26,7 @@ weir_status weir_run_unembed(weir_run *r, int64_t row, int64_t n, float *out)
 {
     const weir_unembedding u = {
         .model = r->model, .kern = r->kern, .threads = r->threads, .room = r->room, .scratch = r->b.gemm};
-    return weir_unembed(&u, r->b.h + row * r->spec->C, n, out, r->err);
+    return weir_unembed(&u, r->b.final + row * r->spec->C, n, out, r->err);
 }
 
 /* Rows of logits: those of the pass if hooks saw them (and may have written), else made now into `room`. */

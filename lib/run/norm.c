@@ -42,6 +42,7 @@ weir_status weir_run_norm(weir_run *r, const weir_norm_at *n, const float *x, fl
     k.scale = r->b.scale;
     weir_norm_run(r->kern, r->threads, &k);
     WEIR_TRY(weir_run_hear(r, n->layer, n->scale, k.scale));
+    weir_tape_scale(r, n->layer, n->scale, k.scale);
     k.norm = r->b.norm;
     weir_norm_from_scale(r->kern, r->threads, &k);
     WEIR_TRY(weir_run_hear(r, n->layer, normalized(n), k.norm));
@@ -50,13 +51,20 @@ weir_status weir_run_norm(weir_run *r, const weir_norm_at *n, const float *x, fl
     return WEIR_OK;
 }
 
+/* Where a norm of the stream leaves its result. */
+static float *read_by_next(const weir_run *r, const weir_norm_at *n)
+{
+    return n->scale == WEIR_SITE_LNF_SCALE ? r->b.final : r->b.h;
+}
+
 weir_status weir_run_norm_stream(weir_run *r, const weir_norm_at *n)
 {
+    float *out = read_by_next(r, n);
     if (r->normed)
         r->normed = false;
     else
-        WEIR_TRY(weir_run_norm(r, n, r->b.x, r->b.h));
-    return weir_run_hear(r, n->layer, norm_out(n), r->b.h);
+        WEIR_TRY(weir_run_norm(r, n, r->b.x, out));
+    return weir_run_hear(r, n->layer, norm_out(n), out);
 }
 
 /* Can the norm be computed together with the sum, which is heard at `site`? Not if a hook may change the sum on the way
@@ -73,15 +81,16 @@ static bool fusable(const weir_run *r, int64_t layer, weir_site site, const weir
 
 weir_status weir_run_add_stream(weir_run *r, int64_t layer, weir_site site, const float *y, const weir_norm_at *next)
 {
-    float *x = r->b.x;
+    float *x = r->b.x, *sum = weir_tape_sum(r, layer, site);
     int64_t rows = r->rows.n, c = r->spec->C;
     if (next && fusable(r, layer, site, next)) {
-        weir_norm k = norm_of(r, next, x);
-        k.out = r->b.h;
-        weir_add_norm(r->kern, r->threads, x, x, y, rows, c, &k);
+        weir_norm k = norm_of(r, next, sum);
+        k.out = read_by_next(r, next);
+        weir_add_norm(r->kern, r->threads, sum, x, y, rows, c, &k);
         r->normed = true;
     } else {
-        weir_op_add(r->kern, r->threads, x, x, y, rows * c);
+        weir_op_add(r->kern, r->threads, sum, x, y, rows * c);
     }
-    return weir_run_hear(r, layer, site, x);
+    r->b.x = sum;
+    return weir_run_hear(r, layer, site, sum);
 }

@@ -8,37 +8,9 @@
  */
 #include <string.h>
 
-#include "../base/mem.h"
 #include "state.h"
 
-enum { ALIGN = 64, TILE_BYTES = 16 << 20 };
-
-typedef struct carver {
-    char *base; /* NULL: measuring */
-    int64_t at, peak;
-    bool overflow;
-} carver;
-
-/* room for count * width elements, aligned; NULL while measuring */
-static void *take(carver *c, int64_t count, int64_t width, size_t size)
-{
-    int64_t n, bytes, end;
-    if (!weir_mul64(count, width, &n) || !weir_mul64(n, (int64_t)size, &bytes) || !weir_add64(c->at, bytes, &end) ||
-        !weir_add64(end, ALIGN, &end)) {
-        c->overflow = true;
-        return NULL;
-    }
-    void *p = c->base ? c->base + c->at : NULL;
-    c->at = (c->at + bytes + ALIGN - 1) / ALIGN * ALIGN;
-    if (c->at > c->peak)
-        c->peak = c->at;
-    return p;
-}
-
-static float *floats(carver *c, int64_t rows, int64_t width)
-{
-    return take(c, rows, width, sizeof(float));
-}
+enum { TILE_BYTES = 16 << 20 };
 
 static bool inside_norms_wanted(const weir_run *r)
 {
@@ -52,91 +24,132 @@ static bool inside_norms_wanted(const weir_run *r)
     return false;
 }
 
-static void layout_stream(weir_run *r, carver *c)
+/* What edits work with; returns their largest rank. */
+static int64_t layout_edits(weir_run *r, weir_carver *c)
+{
+    int64_t rank = 0, width = 0;
+    for (int i = 0; i < r->n_edits; i++) {
+        const int64_t k = weir_edit_rank(r->edit[i]), n = weir_edit_width(r->edit[i]);
+        rank = k > rank ? k : rank;
+        width = n > width ? n : width;
+    }
+    if (r->n_edits) {
+        r->b.edit_s = weir_carve_floats(c, r->max_rows, rank);
+        r->b.edit_d = weir_carve_floats(c, r->max_rows, width);
+    }
+    return rank;
+}
+
+static void layout_stream(weir_run *r, weir_carver *c)
 {
     const weir_spec *s = r->spec;
     weir_buffers *b = &r->b;
     int64_t t = r->max_rows;
-    b->x = floats(c, t, s->C);
-    b->h = floats(c, t, s->C);
-    b->attn_out = floats(c, t, s->C);
-    b->mlp_out = s->parallel ? floats(c, t, s->C) : b->attn_out;
+    b->x = b->stream = weir_carve_floats(c, t, s->C);
+    b->h = weir_carve_floats(c, t, s->C);
+    b->final = r->tape.on ? weir_carve_floats(c, t, s->C) : b->h;
+    b->attn_out = weir_carve_floats(c, t, s->C);
+    b->mlp_out = s->parallel ? weir_carve_floats(c, t, s->C) : b->attn_out;
     if (inside_norms_wanted(r)) {
-        b->scale = floats(c, t, 1);
-        b->norm = floats(c, t, s->C);
+        b->scale = weir_carve_floats(c, t, 1);
+        b->norm = weir_carve_floats(c, t, s->C);
     }
     if (s->positions == WEIR_POS_ROPE)
-        b->cos_sin = floats(c, r->max_len, s->rot);
+        b->cos_sin = weir_carve_floats(c, r->max_len, s->rot);
     int64_t slots;
     if (!weir_mul64(r->n_slots, r->kv_layers, &slots))
         c->overflow = true;
     else
-        b->cache = floats(c, slots, weir_kv_slot_floats(r));
+        b->cache = weir_carve_floats(c, slots, weir_kv_slot_floats(r));
     int64_t k_most = s->H * s->D;
     k_most = k_most > s->C ? k_most : s->C;
     k_most = k_most > s->F ? k_most : s->F;
-    b->gemm = take(c, (int64_t)weir_gemm_scratch(t, k_most, r->threads), 1, 1);
+    const int64_t rank = layout_edits(r, c);
+    k_most = k_most > rank ? k_most : rank;
+    b->gemm = weir_carve(c, (int64_t)weir_gemm_scratch(t, k_most, r->threads), 1, 1);
 }
 
-static void layout_rows(weir_run *r, carver *c)
+static void layout_rows(weir_run *r, weir_carver *c)
 {
     weir_buffers *b = &r->b;
     int64_t t = r->max_rows;
-    b->id = take(c, t, 1, sizeof *b->id);
-    b->seq = take(c, t, 1, sizeof *b->seq);
-    b->pos = take(c, t, 1, sizeof *b->pos);
-    b->len = take(c, t, 1, sizeof *b->len);
-    b->tag = take(c, t, 1, sizeof *b->tag);
-    b->doc_pos = take(c, t, 1, sizeof *b->doc_pos);
-    b->doc_len = take(c, t, 1, sizeof *b->doc_len);
-    b->keep = take(c, t, 1, sizeof *b->keep);
-    b->span = take(c, t, 1, sizeof *b->span);
-    b->slot = take(c, t, 1, sizeof *b->slot);
-    b->group = take(c, t, 1, sizeof *b->group);
+    b->id = weir_carve(c, t, 1, sizeof *b->id);
+    b->seq = weir_carve(c, t, 1, sizeof *b->seq);
+    b->pos = weir_carve(c, t, 1, sizeof *b->pos);
+    b->len = weir_carve(c, t, 1, sizeof *b->len);
+    b->tag = weir_carve(c, t, 1, sizeof *b->tag);
+    b->doc_pos = weir_carve(c, t, 1, sizeof *b->doc_pos);
+    b->doc_len = weir_carve(c, t, 1, sizeof *b->doc_len);
+    b->keep = weir_carve(c, t, 1, sizeof *b->keep);
+    b->span = weir_carve(c, t, 1, sizeof *b->span);
+    b->slot = weir_carve(c, t, 1, sizeof *b->slot);
+    b->group = weir_carve(c, t, 1, sizeof *b->group);
 }
 
-static void layout_attention(weir_run *r, carver *c)
+static void layout_attention(weir_run *r, weir_carver *c)
 {
     const weir_spec *s = r->spec;
     weir_buffers *b = &r->b;
     int64_t t = r->max_rows, maps = t * s->H;
-    b->q = floats(c, t, s->H * s->D);
-    b->k = floats(c, t, s->K * s->D);
-    b->v = floats(c, t, s->K * s->D);
-    b->z = floats(c, t, s->H * s->D);
-    b->keys = floats(c, r->key_floats, 1);
-    b->values = floats(c, t, weir_kv_value_floats(r, 1));
+    if (!r->tape.on) {
+        b->q = weir_carve_floats(c, t, s->H * s->D);
+        b->k = weir_carve_floats(c, t, s->K * s->D);
+        b->v = weir_carve_floats(c, t, s->K * s->D);
+    }
+    b->z = weir_carve_floats(c, t, s->H * s->D);
+    b->keys = weir_carve_floats(c, r->key_floats, 1);
+    b->values = weir_carve_floats(c, t, weir_kv_value_floats(r, 1));
     if (weir_run_site_wanted(r, WEIR_SITE_SCORES) || weir_run_site_wanted(r, WEIR_SITE_PATTERN))
-        b->scores = floats(c, maps, r->max_len);
+        b->maps = b->pattern = b->scores = weir_carve_floats(c, maps, r->max_len);
     if (weir_run_site_wanted(r, WEIR_SITE_RESULT))
-        b->result = floats(c, maps, s->C);
-    b->attn = take(c, (int64_t)weir_attn_scratch(r->max_len, s->D, r->threads), 1, 1);
+        b->result = weir_carve_floats(c, maps, s->C);
+    b->attn = weir_carve(c, (int64_t)weir_attn_scratch(r->max_len, s->D, r->threads), 1, 1);
 }
 
-static void layout_final(weir_run *r, carver *c)
+static void layout_mlp(weir_run *r, weir_carver *c)
+{
+    weir_buffers *b = &r->b;
+    const int64_t t = r->max_rows, f = r->spec->F;
+    if (r->tape.on) {
+        b->post = weir_carve_floats(c, t, f);
+        return;
+    }
+    b->up = r->spec->gated ? weir_carve_floats(c, t, f) : NULL;
+    b->post = b->pre = weir_carve_floats(c, t, f);
+}
+
+static void layout_logits(weir_run *r, weir_carver *c)
+{
+    if (weir_run_site_wanted(r, WEIR_SITE_UNEMBED_OUT) || weir_run_site_wanted(r, WEIR_SITE_LOGITS))
+        r->b.logits = weir_carve_floats(c, r->max_rows, r->spec->V);
+}
+
+static void layout_final(weir_run *r, weir_carver *c)
 {
     const weir_spec *s = r->spec;
     weir_buffers *b = &r->b;
-    if (weir_run_site_wanted(r, WEIR_SITE_UNEMBED_OUT) || weir_run_site_wanted(r, WEIR_SITE_LOGITS))
-        b->logits = floats(c, r->max_rows, s->V);
+    if (!r->tape.on)
+        layout_logits(r, c);
     if (r->flags & WEIR_FINAL)
-        b->tile = floats(c, r->tile_rows, s->V);
+        b->tile = weir_carve_floats(c, r->tile_rows, s->V);
 }
 
 /* Sets every pointer of r->b in memory that begins at base, or to NULL; returns the bytes that it takes, -1 if they
  * overflow. */
 static int64_t layout(weir_run *r, char *base)
 {
-    carver c = {.base = base};
+    weir_carver c = {.base = base};
     memset(&r->b, 0, sizeof r->b);
     layout_stream(r, &c);
     layout_rows(r, &c);
+    if (r->tape.on) {
+        weir_tape_layout(r, &c);
+        layout_logits(r, &c); /* the way back needs them when it uses attention's memory again */
+    }
     int64_t shared = c.at;
     layout_attention(r, &c);
     c.at = shared;
-    if (r->spec->gated)
-        r->b.up = floats(&c, r->max_rows, r->spec->F);
-    r->b.pre = floats(&c, r->max_rows, r->spec->F);
+    layout_mlp(r, &c);
     c.at = shared;
     layout_final(r, &c);
     return c.overflow ? -1 : c.peak;
@@ -186,6 +199,8 @@ static bool kernels_can_count(const weir_run *r)
     int64_t rows = r->max_len > r->max_rows ? r->max_len : r->max_rows, width = s->H * s->D, n;
     width = width > s->C ? width : s->C;
     width = width > s->F ? width : s->F;
+    for (int i = 0; i < r->n_edits; i++)
+        width = width > weir_edit_rank(r->edit[i]) ? width : weir_edit_rank(r->edit[i]);
     return weir_mul64(4 * (rows + WEIR_PANEL), FACTOR, &rows) && weir_mul64(rows, width, &n) &&
            weir_mul64(rows, r->threads, &n);
 }
@@ -234,6 +249,7 @@ static weir_status allocate(weir_run *r, weir_err *err)
 
 weir_status weir_run_prepare(weir_run *r, int flags, weir_err *err)
 {
+    flags &= ~WEIR_KEEP_SLOTS; /* needs no room */
     if (r->prepared && (flags & ~r->flags))
         return weir_fail(err, WEIR_E_ARG,
                          "the run was prepared without WEIR_FINAL: call weir_run_prepare with it first");

@@ -17,8 +17,27 @@ static weir_status check_options(const weir_run_options *o, const weir_spec *s, 
                          (long long)o->max_len, (long long)s->ctx);
     if (o->slots < 0)
         return weir_fail(err, WEIR_E_ARG, "slots is %d: it cannot be negative", o->slots);
+    if (o->backward && o->by_layer)
+        return weir_fail(err, WEIR_E_ARG, "a run that goes layer by layer keeps nothing for a way back");
     if (o->threads < 0)
         return weir_fail(err, WEIR_E_ARG, "threads is %d: it cannot be negative", o->threads);
+    return WEIR_OK;
+}
+
+/* The caller's array may change under the run; the edits stay his. */
+static weir_status take_edits(weir_run *r, const weir_run_options *o, weir_err *err)
+{
+    if (o->n_edits < 0 || (o->n_edits && !o->edits))
+        return weir_fail(err, WEIR_E_ARG, "n_edits is %d", o->n_edits);
+    r->edit = weir_calloc((size_t)o->n_edits, sizeof *r->edit);
+    if (!r->edit)
+        return weir_nomem(err, "a run");
+    for (int i = 0; i < o->n_edits; i++) {
+        if (!o->edits[i] || weir_edit_model(o->edits[i]) != r->model)
+            return weir_fail(err, WEIR_E_ARG, "edit %d was not made for the model that runs", i);
+        r->edit[i] = o->edits[i];
+    }
+    r->n_edits = o->n_edits;
     return WEIR_OK;
 }
 
@@ -37,11 +56,16 @@ static weir_status init(weir_run *r, const weir_model *m, const weir_run_options
     r->memory = o->memory;
     r->by_layer = o->by_layer;
     r->leased = -1;
+    WEIR_TRY(take_edits(r, o, err));
+    r->tape.on = o->backward;
     r->n_slots = o->slots;
     r->slot = weir_calloc((size_t)o->slots, sizeof *r->slot);
     WEIR_TRY(weir_point_map_init(&r->map, m, err));
-    r->hooks.want = weir_calloc((size_t)r->map.n, 1);
-    return r->slot && r->hooks.want ? WEIR_OK : weir_nomem(err, "a run");
+    r->hooks.want = weir_calloc((size_t)r->map.all, 1);
+    r->hooks.backward = o->backward;
+    if (!r->slot || !r->hooks.want)
+        return weir_nomem(err, "a run");
+    return weir_tape_init(r, err);
 }
 
 weir_status weir_run_new(weir_run **out, const weir_model *m, const weir_run_options *o, weir_err *err)
@@ -67,6 +91,8 @@ void weir_run_free(weir_run *r)
         return;
     weir_run_let_go(r);
     weir_listeners_free(&r->hooks);
+    weir_tape_free(r);
+    weir_free(r->edit);
     weir_free(r->slot);
     weir_free_aligned(r->arena);
     weir_free(r);

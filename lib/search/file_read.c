@@ -249,12 +249,12 @@ static weir_status get_named(plan *p, weir_err *err)
 
 static weir_status get_shards(weir_arrays_in *r, weir_neurons *s, weir_err *err)
 {
-    enum { MOST = 1 << 12 };
     const weir_neurons_about *a = &s->about;
-    int64_t *in = weir_calloc(MOST, sizeof *in), n = 0;
+    int64_t *in = weir_calloc(WEIR_ARRAY_ATTRIBUTE, sizeof *in), n = 0;
     if (!in)
         return weir_nomem(err, "the parts of a text");
-    weir_status st = weir_arrays_get_attribute(r, "", "shards_in", WEIR_ARRAY_I64, MOST, &n, in, err);
+    weir_status st =
+        weir_arrays_get_attribute(r, "", "shards_in", WEIR_ARRAY_I64, WEIR_ARRAY_ATTRIBUTE, &n, in, err);
     bool good = a->shards == 0 ? a->shard == 0 && (st || n == 0) : st || (n > 0 && in[0] == a->shard && n < a->shards);
     for (int64_t i = 0; i < n && good && !st; i++)
         good = in[i] >= 0 && in[i] < a->shards && (i == 0 || in[i] > in[i - 1]);

@@ -320,6 +320,9 @@ static weir_status load(finder *f, int t, int side, int64_t from, int64_t to, in
 {
     static const weir_mlp_matrix matrix[] = {
         [WEIR_SIDE_IN] = WEIR_MLP_PRE, [WEIR_SIDE_UP] = WEIR_MLP_UP, [WEIR_SIDE_OUT] = WEIR_MLP_DOWN};
+    static const weir_neuron_matrix neuron[] = {[WEIR_SIDE_IN] = WEIR_WEIGHTS_KEY,
+                                                [WEIR_SIDE_UP] = WEIR_WEIGHTS_UP,
+                                                [WEIR_SIDE_OUT] = WEIR_WEIGHTS_VALUE};
     const weir_neurons_table *p = &f->s->table[t].pub;
     const weir_layer *norms;
     weir_normw last;
@@ -337,6 +340,7 @@ static weir_status load(finder *f, int t, int side, int64_t from, int64_t to, in
     }
     float *a = f->a + at * f->spec->C;
     weir_model_mlp_units(f->m, p->layer, matrix[side], f->unit + at, to - from, a);
+    weir_edit_add_neurons(f->o->edits, f->o->n_edits, p->layer, neuron[side], f->unit + at, to - from, a);
     weir_parallel_for(f->threads, to - from, 16, direct, &(directing){f, a, side == WEIR_SIDE_OUT});
     return WEIR_OK;
 }

@@ -113,13 +113,13 @@ static weir_status get_about(weir_arrays_in *r, weir_survey *c, weir_err *err)
 static weir_status get_shards(weir_arrays_in *r, weir_survey *c, weir_err *err)
 {
     const weir_survey_about *a = &c->about;
-    int64_t n = 0, *in = weir_calloc(WEIR_SURVEY_SHARDS, sizeof *in);
+    int64_t n = 0, *in = weir_calloc(WEIR_ARRAY_ATTRIBUTE, sizeof *in);
     if (!in)
         return weir_nomem(err, "the parts of a text");
     weir_free(c->shard);
     c->shard = in;
     c->n_shards = 0;
-    WEIR_TRY(weir_arrays_get_attribute(r, "", "shards_in", WEIR_ARRAY_I64, WEIR_SURVEY_SHARDS, &n, in, err));
+    WEIR_TRY(weir_arrays_get_attribute(r, "", "shards_in", WEIR_ARRAY_I64, WEIR_ARRAY_ATTRIBUTE, &n, in, err));
     bool good = a->shards == 0 ? n == 0 : n > 0 && in[0] == a->shard && n < a->shards;
     for (int64_t i = 0; i < n && good; i++)
         good = in[i] >= 0 && in[i] < a->shards && (i == 0 || in[i] > in[i - 1]);

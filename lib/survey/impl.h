@@ -14,7 +14,7 @@
 #define WEIR_SURVEY_FORMAT "weir-lens"
 #define WEIR_SURVEY_VERSION 1
 
-enum { WEIR_SURVEY_FRACTION = 64, WEIR_SURVEY_SHARDS = 1 << 12 /* that a file can list */ };
+enum { WEIR_SURVEY_FRACTION = 64 };
 #define WEIR_SURVEY_MOST (INT64_MAX / 4 >> 20) /* positions: no text has so many, and sums of so many fit */
 
 /* The values of one kind in one line. */

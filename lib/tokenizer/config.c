@@ -13,6 +13,8 @@ typedef struct config {
     bool tokens;       /* take added tokens, too */
     weir_str bos, eos; /* by name; p == NULL: not named */
     int64_t bos_id, eos_id;
+    int64_t end[WEIR_TOK_MAX_ENDS]; /* all ids of the first eos_token_id */
+    int n_ends;
     int add_bos; /* -1: not said */
     int add_prefix_space;
 } config;
@@ -83,25 +85,24 @@ static void read_flag(weir_json *j, int *flag)
         weir_json_skip(j);
 }
 
-/* An id, or a list whose first counts. */
-static void read_id(weir_json *j, int64_t *id)
+/* An id, or a list of them, of which the first WEIR_TOK_MAX_ENDS are kept; returns how many. */
+static int read_ids(weir_json *j, int64_t id[WEIR_TOK_MAX_ENDS])
 {
     weir_json_type type = weir_json_peek(j);
-    int64_t got = -1;
+    int n = 0;
     if (type == WEIR_JSON_NUMBER) {
-        got = weir_json_int(j);
+        id[n++] = weir_json_int(j);
     } else if (type == WEIR_JSON_ARRAY) {
-        int n = 0;
         weir_json_array(j);
         while (weir_json_item(j)) {
             int64_t one = weir_json_int(j);
-            got = n++ ? got : one;
+            if (n < WEIR_TOK_MAX_ENDS)
+                id[n++] = one;
         }
     } else {
         weir_json_skip(j);
     }
-    if (*id < 0)
-        *id = got;
+    return n;
 }
 
 /* tokenizer_config.json and special_tokens_map.json. */
@@ -139,12 +140,20 @@ static void added_tokens_key(config *c, weir_json *j, weir_str key)
 /* generation_config.json and config.json. */
 static void model_config_key(config *c, weir_json *j, weir_str key)
 {
-    if (weir_str_eq(key, "bos_token_id"))
-        read_id(j, &c->bos_id);
-    else if (weir_str_eq(key, "eos_token_id"))
-        read_id(j, &c->eos_id);
-    else
+    int64_t id[WEIR_TOK_MAX_ENDS];
+    bool bos = weir_str_eq(key, "bos_token_id");
+    if (!bos && !weir_str_eq(key, "eos_token_id")) {
         weir_json_skip(j);
+        return;
+    }
+    int n = read_ids(j, id);
+    int64_t *first = bos ? &c->bos_id : &c->eos_id;
+    if (n && *first < 0)
+        *first = id[0];
+    if (n && !bos && !c->n_ends) {
+        memcpy(c->end, id, (size_t)n * sizeof *id);
+        c->n_ends = n;
+    }
 }
 
 static weir_status read_file(config *c, const char *dir, const char *name,
@@ -198,6 +207,8 @@ weir_status weir_tok_read_config(weir_tokenizer *t, const char *dir, bool tokens
     WEIR_TRY(read_file(&c, dir, "config.json", model_config_key, err));
     t->bos = resolve(&c, c.bos, c.bos_id, t->bos);
     t->eos = resolve(&c, c.eos, c.eos_id, t->eos);
+    for (int i = 0; i < c.n_ends; i++)
+        weir_tok_add_end(t, c.end[i]);
     if (tokens && c.add_prefix_space == 1)
         WEIR_TRY(weir_tok_add_op(&t->prefix, WEIR_TOK_PREFIX, (weir_str){"", 0}, (weir_str){" ", 1}, err));
     if (add_bos >= 0)

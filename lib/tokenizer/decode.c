@@ -43,6 +43,21 @@ int32_t weir_tokenizer_eos(const weir_tokenizer *tok)
     return tok->eos;
 }
 
+int64_t weir_tokenizer_ends(const weir_tokenizer *tok, const int32_t **ids)
+{
+    *ids = tok->end;
+    return tok->n_ends;
+}
+
+void weir_tok_add_end(weir_tokenizer *t, int64_t id)
+{
+    bool there = id < 0 || id > INT32_MAX || !known(t, (int32_t)id) || t->n_ends == WEIR_TOK_MAX_ENDS;
+    for (int i = 0; i < t->n_ends; i++)
+        there = there || t->end[i] == id;
+    if (!there)
+        t->end[t->n_ends++] = (int32_t)id;
+}
+
 bool weir_tokenizer_adds_bos(const weir_tokenizer *tok)
 {
     return tok->adds_bos;

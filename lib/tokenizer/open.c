@@ -86,6 +86,8 @@ weir_status weir_tokenizer_open(weir_tokenizer **out, const char *path, const we
     weir_status s = weir_path_is_dir(path) ? open_dir(t, path, log, err) : open_file(t, path, log, err);
     if (s == WEIR_OK)
         s = weir_tok_finish(t, err);
+    if (s == WEIR_OK)
+        weir_tok_add_end(t, t->eos);
     if (s) {
         weir_err_where(err, path, NULL, -1);
         weir_tokenizer_free(t);

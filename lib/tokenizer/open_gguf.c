@@ -329,7 +329,10 @@ static weir_status read_all(reader *r)
                          (int)(model.n < 60 ? model.n : 60), model.p);
     weir_tok_name_pattern(r->t);
     WEIR_TRY(read_id(r, "tokenizer.ggml.bos_token_id", &r->t->bos));
+    int32_t eot = -1;
     WEIR_TRY(read_id(r, "tokenizer.ggml.eos_token_id", &r->t->eos));
+    WEIR_TRY(read_id(r, "tokenizer.ggml.eot_token_id", &eot));
+    weir_tok_add_end(r->t, eot);
     WEIR_TRY(weir_gguf_bool(r->g, "tokenizer.ggml.add_bos_token", &r->t->adds_bos, &found, r->err));
     r->t->adds_bos = r->t->adds_bos && r->t->bos >= 0;
     return WEIR_OK;

@@ -38,7 +38,7 @@ typedef struct weir_tok_vocab {
     size_t block_left;
 } weir_tok_vocab;
 
-enum { WEIR_TOK_MAX_STAGES = 4 };
+enum { WEIR_TOK_MAX_STAGES = 4, WEIR_TOK_MAX_ENDS = 16 };
 
 struct weir_tokenizer {
     weir_arena arena;
@@ -61,6 +61,8 @@ struct weir_tokenizer {
     bool strip_space; /* decoding drops one space at the start */
     bool strip_meta;  /* decoding drops every U+2581 of the first token */
     int32_t bos, eos;
+    int32_t end[WEIR_TOK_MAX_ENDS]; /* ids that end a generated text */
+    int n_ends;
     bool adds_bos;
     char pattern[48];
     char fingerprint[65];
@@ -94,6 +96,9 @@ uint32_t weir_tok_alphabet(uint8_t b);
 int64_t weir_tok_spelled(weir_str piece, uint8_t *out);
 /* Characters of a piece, which are its bytes if it is spelled in the alphabet. */
 size_t weir_tok_length(weir_str piece);
+
+/* id ends a text; one without a token or that is known already, and more than WEIR_TOK_MAX_ENDS, are passed over. */
+void weir_tok_add_end(weir_tokenizer *t, int64_t id);
 
 /* --- finish.c: whatever is derived from what the file said; to be called last by every reader */
 WEIR_CHECKED weir_status weir_tok_finish(weir_tokenizer *t, weir_err *err);

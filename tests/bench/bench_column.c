@@ -22,7 +22,7 @@
 enum { WIDTH = 3072, POOL = 1 << 22, BAND = 1024, ROUNDS = 7, ROW_FILE = 25600, ROW_ROUNDS = 3 };
 
 static const char hook[] = "blocks.6.mlp.hook_post";
-static const weir_point point = {hook, WEIR_SITE_MLP_POST, 6, 2, WIDTH, 1, WIDTH, "T F", false, false};
+static const weir_point point = {hook, WEIR_SITE_MLP_POST, 6, 2, WIDTH, 1, WIDTH, "T F", false, false, false};
 
 static void die(const char *what, const weir_err *err)
 {

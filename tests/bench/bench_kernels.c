@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "base/parallel.h"
 #include "bench/machine.h"
-#include "kernels/kernels.h"
+#include "kernels/backward.h"
 
 enum { ROUNDS = 9, MOST_ROUNDS = 150 };
 
@@ -216,7 +216,8 @@ static void bench_gemv(int64_t k, int64_t n, weir_dtype type)
                 .m = 1, .x = x, .ldx = k, .kn = k, .n_out = 1, .out = {{p[i], NULL, y, n}}, .scratch = scratch};
             weir_gemm_run(kern, threads, &g);
         }
-        const double rate = (double)(k * n * size * copies) / (machine_now() - t), after = machine_read_bandwidth(threads);
+        const double rate = (double)(k * n * size * copies) / (machine_now() - t),
+                     after = machine_read_bandwidth(threads);
         add_round(&r, rate / (0.5 * (before + after)), rate, calm_reads(before, after));
     }
     char name[80];
@@ -271,6 +272,48 @@ static void bench_attention(int64_t heads, int64_t kv_heads, int64_t d, int64_t 
     weir_free_aligned(kp);
     weir_free_aligned(v);
     weir_free_aligned(a.scratch);
+}
+
+/* --- attention backward, as a multiple of the forward over the same rows: five products of the same size instead of
+ * two */
+static void bench_attention_backward(int64_t heads, int64_t kv_heads, int64_t d, int64_t n, const char *name)
+{
+    float *q = floats(n * heads * d), *dz = floats(n * heads * d), *dq = floats(n * heads * d),
+          *kv = floats(n * kv_heads * d);
+    float *dk = floats(n * kv_heads * d), *dv = floats(n * kv_heads * d);
+    float *kp = floats((int64_t)weir_attn_k_floats(kv_heads, d, n)),
+          *v = floats((int64_t)weir_attn_v_floats(kv_heads, d, n));
+    weir_attn_seq s = {.n = n, .cap = n, .kp = kp, .v = v};
+    weir_attn a = {
+        .heads = heads, .kv_heads = kv_heads, .d = d, .scale = 0.125f, .seq = &s, .n_seq = 1, .q = q, .z = dq, .s = n};
+    weir_attn_back b = {.a = &a, .dz = dz, .dq = dq, .dk = dk, .dv = dv};
+    a.scratch = weir_alloc_aligned(weir_attn_scratch(n, d, threads));
+    b.scratch = weir_alloc_aligned(weir_attn_back_scratch(n, d, heads / kv_heads, threads));
+    rounds r = {0};
+    weir_attn_backward(kern, threads, &b);
+    while (more(&r)) {
+        const double t0 = machine_now();
+        weir_attn_store(kern, threads, &a, kv, kv);
+        weir_attn_fused(kern, threads, &a);
+        const double t1 = machine_now();
+        weir_attn_backward(kern, threads, &b);
+        const double t2 = machine_now();
+        weir_attn_store(kern, threads, &a, kv, kv);
+        weir_attn_fused(kern, threads, &a);
+        const double before = t1 - t0, after = machine_now() - t2;
+        add_round(&r, 2 * (t2 - t1) / (before + after), t2 - t1, calm_reads(before, after));
+    }
+    report((figure){.name = name,
+                    .baseline = "its forward",
+                    .ratio = median_ratio(&r),
+                    .value = median_value(&r) * 1e3,
+                    .unit = "ms",
+                    .floor = 3.0,
+                    .aim = 2.5,
+                    .at_most = true});
+    float *all[] = {q, dz, dq, kv, dk, dv, kp, v, a.scratch, b.scratch};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        weir_free_aligned(all[i]);
 }
 
 /* --- packing: bytes packed, as a share of a read that does nothing else */
@@ -357,6 +400,8 @@ int main(int argc, char **argv)
     bench_gemv(768, 3072, WEIR_F16);
     bench_attention(12, 12, 64, 512, "attention_gpt2_t512");
     bench_attention(9, 3, 64, 512, "attention_smollm2_t512");
+    bench_attention_backward(12, 12, 64, 512, "attention_back_gpt2_t512");
+    bench_attention_backward(9, 3, 64, 512, "attention_back_smollm2_t512");
     bench_pack(3072, 3072, WEIR_F32, true);
     bench_pack(3072, 3072, WEIR_F32, false);
     bench_pack(3072, 3072, WEIR_BF16, false);

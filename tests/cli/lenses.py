@@ -1,11 +1,11 @@
 """logit-lens as numpy in float64, and readers of its outputs, for the tests of this directory. It knows the checkpoint's own files and the
 rows that `weir trace` recorded, and nothing of how weir computes."""
 import json
-import struct
 
 import h5py
 import numpy as np
 
+from checkpoints import weights
 from weircli import weir
 
 STATS = ("prob", "logit", "rank", "entropy", "kl", "kl_prev", "jsd", "ce", "contrast")
@@ -14,27 +14,6 @@ EVERYTHING = "blocks.*.{hook_resid_pre,hook_resid_mid,hook_resid_post,hook_attn_
 
 
 # --- the model
-
-def weights(path):
-    """All tensors of a checkpoint, as float64."""
-    out = {}
-    for file in path.glob("*.safetensors"):
-        data = file.read_bytes()
-        n = struct.unpack("<Q", data[:8])[0]
-        head = json.loads(data[8:8 + n])
-        head.pop("__metadata__", None)
-        out.update({name: tensor(t, data[8 + n:]) for name, t in head.items()})
-    return out
-
-
-def tensor(t, data):
-    raw = data[t["data_offsets"][0]:t["data_offsets"][1]]
-    if t["dtype"] == "BF16":
-        x = (np.frombuffer(raw, "<u2").astype(np.uint32) << 16).view(np.float32)
-    else:
-        x = np.frombuffer(raw, {"F16": "<f2", "F32": "<f4"}[t["dtype"]])
-    return x.astype(np.float64).reshape(t["shape"])
-
 
 class Model:
     """The end of a model: final norm, unembedding, soft cap."""
@@ -73,6 +52,9 @@ class Model:
         z = z.copy()
         z[..., vocab or self.V:] = -np.inf
         return z
+
+    def logprobs(self, x, **more):
+        return log_softmax(self.logits(x, **more))
 
 
 def log_softmax(z):

@@ -10,6 +10,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from checkpoints import weights
+
 Part = namedtuple("Part", "norm cosine share logit")
 
 # Where each family keeps what attribution needs; {} is the layer. o and down as [in, out] once `turned` is applied.
@@ -23,23 +25,6 @@ GEMMA2 = dict(LLAMA, offset=1, attn_norm="model.layers.{}.post_attention_layerno
 FAMILY = {"gpt2": GPT2, "gpt_neox": NEOX, "llama": LLAMA, "gemma2": GEMMA2}
 
 
-def tensors(path):
-    """{name: float64} of a model.safetensors."""
-    raw = (Path(path) / "model.safetensors").read_bytes()
-    n = int.from_bytes(raw[:8], "little")
-    out = {}
-    for name, t in json.loads(raw[8:8 + n]).items():
-        if name == "__metadata__":
-            continue
-        a, b = (8 + n + x for x in t["data_offsets"])
-        if t["dtype"] == "BF16":
-            x = (np.frombuffer(raw[a:b], "<u2").astype(np.uint32) << 16).view(np.float32)
-        else:
-            x = np.frombuffer(raw[a:b], {"F16": "<f2", "F32": "<f4"}[t["dtype"]])
-        out[name] = x.reshape(t["shape"]).astype(np.float64)
-    return out
-
-
 def hooks(path):
     """What to record for all of it."""
     model = json.loads((Path(path) / "config.json").read_text())["model_type"]
@@ -51,7 +36,7 @@ class World:
     def __init__(self, path, dump):
         self.config = json.loads((Path(path) / "config.json").read_text())
         self.f = FAMILY[self.config["model_type"]]
-        self.w = tensors(path)
+        self.w = weights(Path(path))
         if not any(k.startswith("transformer.") for k in self.w) and self.f is GPT2:
             self.w = {"transformer." + k: x for k, x in self.w.items()}
         with h5py.File(dump) as f:

@@ -1,20 +1,16 @@
 """weir attention: every form against numpy over what `weir trace` records, live and from the dump, and each wrong input."""
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 
 import h5py
 import numpy as np
 import pytest
 
-from weircli import ROOT, trace, weir
-
-sys.path.insert(0, str(ROOT / "tests" / "support"))
-from hostile import HOSTILE, hostile_tokenizer  # noqa: E402
+from hostile import HOSTILE, hostile_tokenizer
+from weircli import ROOT, built, trace, weir
 
 TEXT = ["The capital city of Colombia is Bogotá.", "A boat 🚣 on the river."]
 MODELS = ROOT / "tests" / "golden" / "models"
@@ -160,7 +156,9 @@ def test_windows_batches_and_positions(tmp_path):
 def test_positions_of_a_dump(dump):
     for positions in ("last", "2:5"):
         options = ("--layer", "2", "--format", "ndjson", "--positions", positions)
-        live, old = windows(attention(*options, *TEXT))[1], windows(attention(dump, *options))[1]
+        runs = attention(*options, *TEXT), attention(dump, *options)
+        assert runs[0].out.split(b"\n")[1:] == runs[1].out.split(b"\n")[1:]  # also the tokens that no query reads
+        live, old = (windows(r)[1] for r in runs)
         assert [{k: v for k, v in w.items() if k != "window"} for w in live.values()] == \
             [{k: v for k, v in w.items() if k != "window"} for w in old.values()]
 
@@ -328,14 +326,10 @@ def test_too_much(tmp_path):
 
 
 def test_too_long_a_window(tmp_path):
-    build = ROOT / os.environ.get("WEIR_BUILD", "build/release")
-    flags = subprocess.run(["pkg-config", "--libs", "hdf5", "libdeflate"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-    subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-Ilib/include", "-Itools", "tests/support/attention_gather.c",
-                    build / "tools/attention/gather.o", build / "libweir.a", *flags, "-lz", "-lm", "-ldl", "-lpthread", "-fopenmp",
-                    "-o", tmp_path / "gather"], cwd=ROOT, check=True)
+    gather = built("attention_gather.c", tmp_path)
 
     def said(*args):
-        return subprocess.run([tmp_path / "gather", *map(str, args)], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+        return subprocess.run([gather, *map(str, args)], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     assert said(1024, 131071) == "fits" and said(1, 4096) == "fits"
     for word in ("1024 heads", "131073 tokens", "document 3", "--heads", "--ctx"):
         assert word in said(1024, 131072), word

@@ -1,20 +1,16 @@
 """The page that `weir attention` writes, in Chromium: no request, no complaint, the weights that trace records, and everything that a
 reader can do."""
 import shutil
-import statistics
-import sys
 
 import h5py
 import numpy as np
 import pytest
 
+from chromium import PHONE, Keys, browser, fresh, is_whole, needs_browser, until
+from hostile import HOSTILE, hostile_tokenizer
 from weircli import ROOT, trace, weir
 
-sys.path.insert(0, str(ROOT / "tests" / "support"))
-from chromium import MISSING, Keys, chromium, until  # noqa: E402
-from hostile import HOSTILE, hostile_tokenizer  # noqa: E402
-
-pytestmark = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
+pytestmark = needs_browser
 
 TEXT = ["Boulder is in the state of Colorado. A boat 🚣 on the river.", "The capital city of Colombia is Bogotá."]
 
@@ -34,20 +30,9 @@ def made(tmp_path_factory):
     return where / "a.html", want
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as b:
-        yield b
-
-
 @pytest.fixture
 def page(browser, made):
-    """The page, fresh, in light colours. Afterwards: it asked for nothing but itself, and did not complain."""
-    browser.resize(1440, 900)
-    browser.prefer("light")
-    browser.open(made[0])
-    yield browser
-    browser.quiet(made[0])
+    yield from fresh(browser, made[0])
 
 
 def lists(browser):
@@ -187,28 +172,19 @@ def test_a_split_character_is_drawn_once(page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast(page, scheme):
-    page.prefer(scheme)
-    until(lambda: page.run("return document.documentElement.dataset.theme") == scheme)
+    page.in_scheme(scheme)
     page.run("setHead(19)")
-    found = page.contrasts()
-    assert len(found) > 60 and found[0][0] >= 4.5, found[:3]
-    page.press("t")
-    assert page.run("return document.documentElement.dataset.theme") != scheme
-    page.run("document.documentElement.style.setProperty('--text', '#808080')")
-    assert page.contrasts()[0][0] < 4.5, "the check can fail"
+    page.is_readable(texts=60)
+    page.other_theme(scheme)
 
 
 def test_phone(page):
-    page.resize(360, 740, mobile=True)
-    assert page.run("return document.documentElement.scrollWidth") <= 360
-    boxes = page.run("return ['heads', 'view', 'cell'].map(i => { const b = document.getElementById(i).getBoundingClientRect();"
-                     "return [b.left, b.right, b.top, b.bottom] })")
-    assert all(0 <= b[0] and b[1] <= 360 for b in boxes) and boxes[0][3] <= boxes[1][2] + 1 and boxes[1][3] <= boxes[2][2] + 1
+    page.resize(*PHONE, mobile=True)
+    page.fits_a_phone("heads", "view", "cell")
 
 
 def test_names_and_roles(page):
-    assert page.run("""return [...document.querySelectorAll('button, input, select')].filter(e =>
-        !(e.textContent.trim() && e.matches('button')) && !e.labels?.length && !e.ariaLabel).map(e => e.outerHTML)""") == []
+    assert page.nameless() == []
     assert page.run("return [...$('text').children].every(e => e.getAttribute('role') === 'option')")
     assert "L0H0" in page.one("#canvas").get_attribute("aria-label")
     said = page.text("#provenance")
@@ -232,9 +208,7 @@ def test_hostile_text_is_text(browser, tmp_path):
     for text in ("</script><script>hacked=1</script>", "·😀", "\\xff\\xfe", "\\n", "\\x00", "\\xe2\\x80\\xaeabc", "€!", "\\xed\\xa0\\x80"):
         assert text in drawn, text
     browser.quiet(path)
-    raw = path.read_bytes()
-    raw.decode()
-    assert raw.count(b"<script") == raw.count(b"</script>")
+    is_whole(path)
 
 
 def test_one_token_and_some_queries(browser, tmp_path):
@@ -253,11 +227,8 @@ def test_a_full_context_opens_fast(browser, tmp_path):
     text = " ".join(str(i) for i in range(125))
     path = tmp_path / "full.html"
     weir("attention", "-o", path, text).ok()
-    seconds = []
-    for _ in range(2):
-        browser.open(path)
-        seconds.append(until(lambda: browser.run("return performance.getEntriesByName('map-painted')[0]?.startTime")) / 1000)
+    seconds = browser.seconds_to("map-painted", path, times=2)
     n = browser.run("return shown.n")
-    print(f"48 heads over {n} tokens: {path.stat().st_size / 1e6:.1f} MB, drawn after {statistics.median(seconds):.2f} s")
-    assert statistics.median(seconds) < 2 and path.stat().st_size < 60_000 + 48 * (n * (n + 1) // 2) * 5.4
+    print(f"48 heads over {n} tokens: {path.stat().st_size / 1e6:.1f} MB, drawn after {seconds:.2f} s")
+    assert seconds < 2 and path.stat().st_size < 60_000 + 48 * (n * (n + 1) // 2) * 5.4
     browser.quiet(path)

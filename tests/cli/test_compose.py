@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from lenses import weights
+from checkpoints import weights
 from weircli import BROOK, ROOT, weir
 
 GOLDEN = ROOT / "tests/golden/models"
@@ -191,6 +191,24 @@ def test_directions_that_have_nothing_to_do_with_each_other_score_chance():
     """Random weights: the golden models' are, and small; the mean of squares is 1 / C."""
     squares = [x * x for n in ("gpt2", "neox-parallel") for k, x in scores("--model", GOLDEN / n).items()]
     assert np.mean(squares) == pytest.approx(np.mean([1 / 21, 1 / 30]), rel=0.15)
+
+
+def test_the_table_of_layers_pages_by_width():
+    def tables(width):
+        """{(from, to): mean} of the pages, and the widest of their lines."""
+        lines = weir("compose", "--kind", "k", "-k", "1", "--layer", "0-2,5-7", "--width", width).ok().out.decode().splitlines()[3:]
+        found = {}
+        for line in lines:
+            name, *cells = line.replace("to ", "").replace("from ", "").split()
+            to = cells if name == "mean" else to
+            if name != "mean":
+                assert len(cells) == len(to) and not set(found) & {(name, layer) for layer in to}
+                found.update({(name, layer): x for layer, x in zip(to, cells) if x != "-"})
+        return found, max(map(len, lines))
+    whole, wide = tables(120)
+    assert len(whole) == 15 and wide == 51
+    for width in (20, 40):
+        assert tables(width)[0] == whole and tables(width)[1] <= width
 
 
 def test_complaints(tmp_path):

@@ -211,7 +211,7 @@ def test_text(brook):
     rows = {l[:12].strip(): l for l in lines}
     for e in p["edits"] + p["heads"] + p["neurons"]:
         line = rows[e["part"]]
-        assert line[12:22].strip() == f"{e['norm']:.4g}" and line[22:32].strip() == f"{e['cosine']:+.3f}"
+        assert line[12:22].strip() == f"{e['norm']:#.4g}".rstrip(".") and line[22:32].strip() == f"{e['cosine']:+.3f}"
         assert line[32:42].strip() == f"{100 * e['share']:+.1f}%" and line[42:52].strip() == f"{e['logit']:+.4f}"
         bar = line[54:]
         assert (bar.index("#") < bar.index("|")) == (e["logit"] < 0), line

@@ -134,9 +134,16 @@ def test_the_line_about_missing_hooks_tells_what_to_record(tmp_path):
         text = ("--model", TINY / name, "--ids", "3 14 15 9 26")
         out, more = tmp_path / f"{name}.h5", tmp_path / f"{name}-more.h5"
         trace(*text, "--layer", 1, "--dump", out).ok()
-        r = decompose("--model", TINY / name, "--from", out, "--level", "neuron").fails(1, "lacks hook_embed of all units")
+        for level in ((), ("--level", "neuron")):  # also of what heads and neurons need, where nobody insists on them
+            r = decompose("--model", TINY / name, "--from", out, *level).fails(1, "lacks hook_embed of all units")
         trace(*text, "--hooks", r.err.split("'")[1], "--dump", more).ok()
         assert decompose("--model", TINY / name, "--from", more).ok().out == decompose(*text).ok().out
+
+
+def test_a_narrow_terminal_has_room_for_the_check():
+    text = [decompose("--target", "#7", "--level", "layer", "--width", width, TEXT).ok().out.decode() for width in (80, 120)]
+    assert max(map(len, text[0].splitlines())) <= 80 and "\n  the edits are the final stream to the bit\n" in text[0]
+    assert "  the edits are the final stream to the bit\n" in text[1] and "\n  the edits" not in text[1]
 
 
 def test_post_norm_scales_are_needed(tmp_path):
@@ -157,7 +164,7 @@ def test_a_dump_of_some_units(tmp_path):
 
 
 def test_a_dump_of_another_model(dump):
-    r = decompose("--model", TINY / "gpt2", "--from", dump).fails(1, "was made with another model, brook", "--model PATH", "--force")
+    r = decompose("--model", TINY / "gpt2", "--from", dump).fails(1, "was made with another model than gpt2", "brook", "--model", "--force")
     assert str(dump) in r.err
     decompose("--model", TINY / "gpt2", "--from", dump, "--force").fails(1, "lacks")
 
@@ -236,7 +243,7 @@ def test_wrong_options(args, words):
     (("DUMP", "--ablate", "blocks.5.hook_mlp_out"), ("--ablate is about a run over text",)),
     (("--from", "DUMP", "--file", "x"), ("--file is about a run over text",)),
     (("--from", "DUMP", "--ctx", "4"), ("--ctx is about a run over text",)),
-    (("--from", "DUMP", "--positions", "@who"), ("--positions @who needs the text",)),
+    (("--from", "DUMP", "--positions", "@who"), ("--positions @who is about the bytes of a text",)),
     (("--from", "DUMP", "--positions", "x"), ("--positions", '"x" is none of')),
 ])
 def test_wrong_options_beside_a_dump(args, words, dump):
@@ -298,5 +305,6 @@ def test_a_file_of_neurons_to_list(tmp_path):
 
 @pytest.mark.parametrize("level", ["layer", "head", "neuron"])
 def test_logit_lens_hands_over(level, dump):
-    for args in ((TEXT, "--target", " boat", "--positions", "-2:"), ("--from", dump, "-k", 3)):
+    few = () if level == "layer" else ("-k", 3)  # of what there is no list
+    for args in ((TEXT, "--target", " boat", "--positions", "-2:"), ("--from", dump, *few)):
         assert weir("logit-lens", "--dla", level, *args).ok().out == decompose("--level", level, *args).ok().out

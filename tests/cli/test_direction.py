@@ -289,6 +289,17 @@ def test_a_planted_direction(place):
 
 # --- other tools take it
 
+def test_a_massive_first_row_is_said(tmp_path):
+    (tmp_path / "t.txt").write_text("A river runs.\nThe garden is old.\nx\n")
+    big = ("--layer", "5", "--site", "resid_post", "--scale", HOOK + "[0]=300", "--file", tmp_path / "t.txt", "--dump")
+    trace(*big, tmp_path / "all.h5").ok()
+    trace(*big, tmp_path / "cut.h5", "--positions", "1:").ok()
+    found = [weir("direction", tmp_path / dump, "--method", "pca", "--rows", rows).ok().err
+             for dump in ("all.h5", "cut.h5") for rows in ("mean", "all", "last")]
+    assert ["times as long" in x for x in found] == [True, True, False, False, False, False]
+    assert all("--positions 1:" in x and f"--rows {rows} takes" in x for x, rows in zip(found, ("mean", "all")))
+
+
 def test_add_and_project_out(place):
     x, _ = run(place, place / "good.h5", place / "bad.h5")
     v = place / "out.safetensors"
@@ -370,6 +381,10 @@ def test_hooks(place, tmp_path):
     weir("direction", dump, "--label", "glad", "--hook", HOOK).fails(1, f"lacks {HOOK}", "blocks.2.hook_resid_post")
     weir("direction", dump, "--label", "glad", "--hook", "blocks.2.attn.hook_pattern").fails(1, "no fixed width")
     weir("direction", dump, place / "good.h5").fails(2, "several hooks")
+    weir("direction", dump, "--label", "glad", "--hook", "resid_post").fails(2, "several hooks")
+    weir("direction", dump, "--label", "glad", "--hook", "post").fails(1, "lacks post")
+    for site in ("resid_post", "resid-post", "hook_resid_post"):
+        assert weir("direction", place / "good.h5", place / "bad.h5", "--hook", site, "--json").ok().json["hook"] == HOOK
     found = weir("direction", dump, "--label", "glad", "--hook", "blocks.3.hook_resid_post", "--json").ok().json
     docs = list(documents())
     parts = examples(dump, "last", "blocks.3.hook_resid_post")
@@ -385,6 +400,8 @@ def test_hooks(place, tmp_path):
 
 
 def test_complaints(place, tmp_path):
+    for option, value in (("--held-out", "0.5"), ("--seed", "3")):
+        weir("direction", place / "all.h5", "-m", "pca", option, value).fails(2, option, "without classes")
     good, bad, every = place / "good.h5", place / "bad.h5", place / "all.h5"
     weir("direction").fails(2, "one dump", "or two")
     weir("direction", good, bad, every).fails(2, "or two")

@@ -258,7 +258,9 @@ def test_what_is_left_out_of_the_input_is_told(tmp_path):
     records = b'{"text": "a", "n": 1}\n{"text": "b", "n": "one"}\n{"text": "c", "n": 2, "m": 3}\n'
     r = trace(*LAYER, "--dump", tmp_path / "x.h5", "--json", "--jsonl", stdin=records).ok()
     assert r.json["dropped_fields"] == 2 and "2 fields not kept" in r.err
-    assert r.json["lost_bytes"] == 0 and "lost" not in r.err
+    assert r.json["lost_bytes"] == 0 and "lost" not in r.err and "not kept (n, m): " in r.err
+    records = b'{"text": "a"}\n{"text": "b", "x": 1, "y": [], "z": {}, "v": 0, "w": 0}\n'
+    assert "5 fields not kept (x, y, z, ...): " in trace(*LAYER, "--dump", tmp_path / "y.h5", "--jsonl", stdin=records).ok().err
 
 
 def test_lost_bytes_are_told(tmp_path):

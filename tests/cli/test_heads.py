@@ -5,6 +5,7 @@ import h5py
 import numpy as np
 import pytest
 
+from checkpoints import copy_with
 from weircli import BROOK, ROOT, trace, weir
 
 MASK = (1 << 64) - 1
@@ -103,6 +104,16 @@ def test_an_intervention_is_seen():
     plain = weir("heads", "--json", "--length", "20").ok().json
     without = weir("heads", "--json", "--length", "20", "--ablate", "L1H3").ok().json
     assert without["interventions"][0]["rows_changed"] > 0 and without["heads"] != plain["heads"]
+
+
+def test_scores_that_are_no_numbers_come_last(tmp_path):
+    """A NaN in the query weights of L0H0 of a model of two layers: its other heads still have scores."""
+    path = copy_with(ROOT / "tests/golden/models/gpt2", tmp_path / "nan", "h.0.attn.c_attn.weight", (0, 0), np.nan)
+    lines = weir("heads", "--model", path, "--length", "5", "-k", "9").ok().out.decode().splitlines()
+    for line in lines[2::2]:
+        scores = line.split()[1::2]
+        n = scores.index("nan") if "nan" in scores else len(scores)
+        assert 0 < n < len(scores) and all(x == "nan" for x in scores[n:]) and scores[:n] == sorted(scores[:n], key=float, reverse=True)
 
 
 def test_complaints(tmp_path):

@@ -1,12 +1,11 @@
 """weir health: against the rows that trace records, in numpy; on models with planted giants and with numbers that are none."""
 import json
-import shutil
 
 import h5py
 import numpy as np
 import pytest
 
-from lenses import weights
+from checkpoints import copy_with, weights
 from weircli import BROOK, ROOT, trace, weir
 
 TEXT = ["Boulder is in the state of Colorado.", "The river bends. It bends again.", "x"]
@@ -89,6 +88,7 @@ def check(got, want, exact_median):
 
 
 LOW = ("--dim-ratio", "12", "--norm-ratio", "1.4")  # at which brook has something to show
+LOW_OF = {"layer": LOW, "position": LOW[2:], "dim": LOW[:2], "token": LOW[2:]}  # those that each shows anything of
 
 
 def test_it_is_what_the_recorded_rows_say(tmp_path):
@@ -143,12 +143,25 @@ def test_positions_line_by_line(tmp_path):
     assert float(tsv[3].split("\t")[6]) == pytest.approx(r.rms[2, 2], rel=1e-8)
 
 
+@pytest.mark.parametrize("width, lines", [(20, 1), (80, 3), (200, 9)])
+def test_positions_page_by_width(width, lines):
+    out = weir("health", "--quiet", "--per", "position", "--width", width, *TEXT).ok().out.decode().splitlines()
+    head = [x.split()[4:-1] for x in out if "massive" in x]
+    names = [f"L{i}" for i in range(8)] + ["out"]
+    pages = [names[i:i + lines] for i in range(0, 9, lines)]
+    assert head == pages * (len(TEXT) if len(pages) > 1 else 1)  # a page of its own for each window, or one for all of them
+    assert max(map(len, out)) <= max(width, 58) and len({len(x.split('"')[0]) for x in out if '"' in x}) <= 2
+    whole = [x.split() for x in weir("health", "--quiet", "--per", "position", "--width", 200, TEXT[0]).ok().out.decode().splitlines()[1:]]
+    mine = [x.split() for x in out[1:len(whole) + 1]]
+    assert [x[:4 + lines] for x in mine] == [x[:4 + lines] for x in whole]
+
+
 def test_the_cut_of_the_work_changes_nothing():
     text = (" ".join(TEXT) * 3, "and more")
     other = {"layer": [("--batch", "7", "--kernel", "ref")], "position": [("--batch", "7", "--threads", "1"), ("--batch", "33")],
              "dim": [("--batch", "7")], "token": [("--batch", "7")]}
     for per, cuts in other.items():
-        ask = ("--per", per, "--format", "tsv", *LOW, *text)
+        ask = ("--per", per, "--format", "tsv", *LOW_OF[per], *text)
         want = weir("health", *ask).ok().out
         assert want.count(b"\n") > 5
         for more in cuts:
@@ -168,17 +181,7 @@ def test_layers_that_are_asked_for():
 
 def brook_with(path, row, column, value):
     """brook with one other number in its position embedding."""
-    path.mkdir()
-    for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"):
-        shutil.copy(BROOK / name, path)
-    raw = bytearray((path / "model.safetensors").read_bytes())
-    n = int.from_bytes(raw[:8], "little")
-    entry = json.loads(raw[8:8 + n])["transformer.wpe.weight"]
-    at = 8 + n + entry["data_offsets"][0] + 2 * (row * entry["shape"][1] + column)
-    raw[at:at + 2] = np.float16(value).tobytes()
-    (path / "model.safetensors").write_bytes(raw)
-    assert np.array_equal(weights(path)["transformer.wpe.weight"][row, column], float(value), equal_nan=True)
-    return path
+    return copy_with(BROOK, path, "wpe.weight", (row, column), value)
 
 
 def test_planted_giants_are_named(tmp_path):
@@ -228,12 +231,47 @@ def test_an_intervention_is_seen():
     assert rms[3] > 500 * rms[2] and got["interventions"][0]["rows_changed"] > 0
 
 
+# --- from a dump
+
+@pytest.mark.parametrize("more, forms", [((), [("--json",), ("--per", "position"), ()]), (("--ctx", "5", "--stride", "2"), [("--per", "token", "--format", "tsv")]),
+                                         (("--positions", "1,-2:"), [("--per", "dim", "--format", "ndjson"), ("--per", "position", "--format", "tsv")])])
+def test_a_dump_gives_what_the_run_gives(tmp_path, more, forms):
+    dump = tmp_path / "d.h5"
+    (tmp_path / "t.txt").write_text("\n".join(TEXT))
+    text = ("--file", tmp_path / "t.txt")
+    trace("--site", "resid_pre,resid_post", *(more if "--ctx" in more else ()), *text, "--dump", dump).ok()
+    rows = () if "--ctx" in more else more
+    for form in forms:
+        ratio = () if "dim" in form else ("--norm-ratio", "1.2")
+        live = weir("health", *more, *text, *form, *ratio).ok().out
+        assert weir("health", dump, *rows, *form, *ratio, "--threads", "1").ok().out == live
+        assert weir("health", "--from", dump, *rows, *form, *ratio).ok().out == live
+
+
+def test_dumps_that_lack_something(tmp_path):
+    dump = tmp_path / "d.h5"
+    trace("--layer", "2-3", "--site", "resid_pre", "--dump", dump, *TEXT).ok()
+    assert [x["layer"] for x in weir("health", dump, "--json").ok().json["layers"]] == ["L2", "L3"]
+    weir("health", dump, "--layer", "5", "--quiet").fails(1, "lacks blocks.5.hook_resid_pre", "weir trace")
+    weir("health", dump, "--ctx", "3").fails(2, "--ctx", "run over text")
+    weir("health", dump, "--model", ROOT / "tests/golden/models/gpt2").fails(1, "another model")
+    with h5py.File(dump, "a") as f:
+        f["activations/blocks.3.hook_resid_pre"][4, 7] = np.nan
+    r = weir("health", dump, "--layer", "3", "--quiet")
+    assert r.code == 3 and "L3" in r.err and "position 4, dimension 7" in r.err
+    with h5py.File(dump, "a") as f:
+        f["tokens/pos"][1] = 2**63 - 1
+    weir("health", dump, "--quiet").fails(1, "d.h5", "positions")
+    trace("--layer", "2", "--site", "attn_out", "--dump", dump, "--force", *TEXT).ok()
+    weir("health", dump, "--quiet").fails(1, "nothing of the stream")
+
+
 def test_files_and_complaints(tmp_path):
     for per in ("layer", "position", "dim", "token"):
         for kind in ("tsv", "ndjson"):
             out = tmp_path / f"{per}.{kind}"
             for _ in range(2):  # an earlier output may be replaced
-                weir("health", "--per", per, "--format", kind, "-o", out, *LOW, *TEXT).ok()
+                weir("health", "--per", per, "--format", kind, "-o", out, *LOW_OF[per], *TEXT).ok()
             assert out.read_text().count("\n") > 3
     mine = tmp_path / "mine.txt"
     mine.write_text("dear diary")

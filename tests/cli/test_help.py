@@ -20,7 +20,8 @@ def test_help_needs_no_model_and_is_one_text(tool):
     assert all(t.err == "" for t in texts)
     assert len({t.out for t in texts}) == 1
     text = texts[0].out.decode()
-    assert text.startswith(f"usage: weir {tool} [options]")
+    form = "COMMAND [options]" if "\nCommands\n" in text else "[options]"
+    assert text.startswith(f"usage: weir {tool} {form}") and not text.split("\n")[0].endswith(" ")
     assert "\nExample\n" in text
     before_example = text.split("\nExample\n")[0].splitlines()
     assert all(len(line) <= 80 or "  --" in line or ":" in line for line in before_example)
@@ -70,6 +71,7 @@ def test_misspelt_names_get_the_nearest():
     trace("--postions", "last").fails(2, "unknown option --postions", "did you mean --positions?")
     trace("--layr=6").fails(2, "did you mean --layer?")
     trace("--qqqqqqqq").fails(2, "unknown option --qqqqqqqq")
+    assert "did you mean" not in weir("logit-lens", "--topk", "3").fails(2, "--topk").err  # --hook is another word
     trace("-Z").fails(2, "unknown option -Z")
     weir("--jsn").fails(2, "--jsn")
 

@@ -1,5 +1,7 @@
 """logit-lens --corpus: the same numbers as numpy makes of every position that logit-lens itself prints; results that do not depend on how the
 text was cut, on threads, batch or kernel; shards joined in any order; and what each mistake says."""
+import contextlib
+import fcntl
 import gzip
 import itertools
 import json
@@ -8,7 +10,9 @@ import os
 import random
 import re
 import signal
+import struct
 import subprocess
+import termios
 import time
 from xml.etree import ElementTree
 
@@ -123,6 +127,11 @@ def test_numbers_are_those_of_every_position(place):
     assert not agrees(first["ce"], brute.ce[0])
 
 
+def test_the_summary_at_the_end():
+    r = lens("--corpus", "--ablate", "L5N3", "Boulder is in", "A river").ok()
+    assert "tokens in 2 documents, " in r.err and "peak memory" in r.err and r.err.count("ablate L5N3: ") == 1
+
+
 def test_sites_and_layers(place):
     text = ["--file", "corpus.txt.gz", "--site", "attn-out,resid-mid", "--layers", "1,3-6", "--shard", "1/9"]
     brute = Brute(lens("--format", "ndjson", "-k", "1", *text, cwd=place).ok().out)
@@ -222,6 +231,24 @@ def test_the_table_for_people(place):
         assert row[13:] == [f"{x:.4f}" for x in (line["right_share"], line["agree_share"], line["settled"]["resid_post"] / head["seen"])]
     assert f"resid_post  mean {head['settle'][0]['mean']:6.3f}; 5% {head['settle'][0]['quantiles'][0]:.0f};" in text
     assert max(map(len, text.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("width, pages", [(60, 3), (80, 2), (200, 1)])
+def test_the_table_pages_on_a_narrow_terminal(place, width, pages):
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 50, width, 0, 0))
+    subprocess.run([BIN / "weir", "logit-lens", "one.h5"], cwd=place, env=environment(), stdin=subprocess.DEVNULL, stdout=theirs, check=True)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # how Linux says that nobody has the other end any more
+        while piece := os.read(ours, 1 << 16):
+            shown += piece
+    os.close(ours)
+    whole = lens("one.h5", cwd=place).ok().out.decode().split("settles\n")[1].split("\n\n")[0].splitlines()
+    blocks = shown.decode().replace("\r", "").split("\n\n")[1:-1]
+    rows = [[line.split() for line in block.splitlines()[2:]] for block in blocks]
+    assert len(blocks) == pages and all(len(line) <= width for block in blocks for line in block.splitlines())
+    assert [[row[0][0], *(x for part in row for x in part[1:])] for row in zip(*rows)] == [line.split() for line in whole]
 
 
 def test_the_picture(place, tmp_path):

@@ -240,6 +240,14 @@ def test_a_reader_that_has_seen_enough():
     assert p.returncode == 1 and p.stderr == b""
 
 
+def test_a_word_without_its_space_is_another_token():
+    r = lens(CITY, "--target", "The").ok()
+    assert r.err == 'logit-lens: --target: "The" begins a text or goes on in a word; behind a space the token is " The"\n'
+    assert lens(CITY, "--contrast", "The, The").ok().err.count("--contrast:") == 1
+    for silent in ((" The",), ("#1234",), (".",), ("The", "--quiet")):
+        assert lens(CITY, "--target", *silent).ok().err == ""
+
+
 # --- values that are changed
 
 def test_interventions_act_and_are_named():
@@ -248,7 +256,8 @@ def test_interventions_act_and_are_named():
         same = all(changed.cells[key][c] == cell[c] for c in ("logit", "entropy", "top1_id"))
         assert same == (key[2] in ("embed", "L0", "L1", "L2")), key
     assert changed.head["interventions"][0]["selector"] == "blocks.3.hook_attn_out" and plain.head["interventions"] is None
-    assert "values changed by" in table(CITY, "--ablate", "blocks.3.hook_attn_out")
+    assert "values changed by ablate blocks.3.hook_attn_out=zero; scale L2N5=3\n" in table(
+        CITY, "--ablate", "blocks.3.hook_attn_out", "--scale", "L2N5=3")
     lens(CITY, "--scale", "unembed.hook_in=2").fails(2, "--scale unembed.hook_in", "behind the stream")
     lens(CITY, "--ablate", ",".join(f"blocks.{i % 8}.hook_mlp_out" for i in range(40)) + ",unembed.hook_in").fails(2, "behind the stream")
     lens(CITY, "--ablate", "ln_final.*").fails(2, "ln_final.hook_scale", "behind the stream")

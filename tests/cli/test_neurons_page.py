@@ -1,23 +1,17 @@
 """The page that neuron-top writes, in Chromium: no request, no complaint, the search's own numbers, and everything that a reader can
 do to it. The pages are of made-up searches (tests/support/neurons_page.c), written by the tool's own code."""
 import json
-import os
 import re
-import statistics
 import subprocess
-import sys
 import time
 
 import pytest
 
-from weircli import BROOK, ROOT, weir
+from chromium import PHONE, Keys, browser, fresh, is_whole, needs_browser, until
+from weircli import BROOK, built, weir
 
-sys.path.insert(0, str(ROOT / "tests" / "support"))
-from chromium import MISSING, Keys, chromium, until  # noqa: E402
+pytestmark = needs_browser
 
-pytestmark = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
-
-BUILD = ROOT / os.environ.get("WEIR_BUILD", "build/release")
 BIG_BYTES = 16 << 20  # what html.c promises for 20,000 neurons
 BIG_SECONDS = 2
 
@@ -26,19 +20,13 @@ BIG_SECONDS = 2
 def maker(tmp_path_factory):
     """Runs neurons_page: maker(kind, format) is the path of what it wrote."""
     where = tmp_path_factory.mktemp("page")
-    flags = subprocess.run(["pkg-config", "--libs", "hdf5", "libdeflate"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-    tools = [str(BUILD / "tools" / f"{n}.o") for n in ("neurons/html", "neurons/html_bytes", "neurons/html_text", "neurons/html_record",
-                                                       "neurons/sections", "neurons/printable", "neurons/ndjson", "neurons/head",
-                                                       "neurons/heat", "cli/say", "cli/progress")]
-    subprocess.run(["gcc", "-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-Ilib/include", "-Itools",
-                    "tests/support/neurons_page.c", *tools, str(BUILD / "libweir.a"), *flags, "-lz", "-lm", "-ldl", "-lpthread", "-fopenmp",
-                    "-o", where / "neurons_page"], cwd=ROOT, check=True)
+    program = built("neurons_page.c", where)
 
     def make(kind, form):
         path = where / f"{kind}.{form}"
         if not path.exists():
             with open(BROOK / "sentences.txt") as text, open(path, "wb") as out:
-                subprocess.run([where / "neurons_page", kind, form], stdin=text, stdout=out, check=True)
+                subprocess.run([program, kind, form], stdin=text, stdout=out, check=True)
         return path
     return make
 
@@ -54,21 +42,9 @@ def name(n):
     return f"L{n['layer']}N{n['unit']}" if n["layer"] >= 0 else f"{n['hook']} N{n['unit']}"
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as b:
-        yield b
-
-
 @pytest.fixture
 def page(browser, maker):
-    """The small page, fresh, in light colours. Afterwards: it asked for nothing but itself, and did not complain."""
-    browser.resize(1440, 900)
-    browser.prefer("light")
-    path = maker("small", "html")
-    browser.open(path)
-    yield browser
-    browser.quiet(path)
+    yield from fresh(browser, maker("small", "html"))
 
 
 def names(browser):
@@ -114,12 +90,7 @@ def test_it_loads_and_lists_in_the_order_of_the_file(page, truth):
 
 
 def test_checks_of_requests_and_complaints_can_fail(browser, maker):
-    path = maker("small", "html")
-    browser.open(path)
-    browser.run("console.error('oh'); const i = new Image(); i.src = 'https://example.invalid/x'; document.body.append(i)")
-    time.sleep(0.2)
-    with pytest.raises(AssertionError):
-        browser.quiet(path)
+    browser.can_complain(maker("small", "html"))
 
 
 def test_sorting(page, truth):
@@ -318,31 +289,22 @@ def test_address(browser, maker):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast(page, scheme):
-    page.prefer(scheme)
-    until(lambda: page.run("return document.documentElement.dataset.theme") == scheme)
+    page.in_scheme(scheme)
     open_neuron(page, "L3N21")
     time.sleep(0.15)
-    found = page.contrasts()
-    assert len(found) > 200 and found[0][0] >= 4.5, found[:3]
-    page.press("t")
-    assert page.run("return document.documentElement.dataset.theme") != scheme
-    page.run("document.documentElement.style.setProperty('--text', '#808080')")
-    assert page.contrasts()[0][0] < 4.5, "the check can fail"
+    page.is_readable(texts=200)
+    page.other_theme(scheme)
 
 
 def test_phone(page):
-    page.resize(360, 740, mobile=True)
+    page.resize(*PHONE, mobile=True)
     open_neuron(page, "L3N21")
-    assert page.run("return document.documentElement.scrollWidth") <= 360
-    boxes = page.run("return ['grid', 'detail'].map(i => { const b = document.getElementById(i).getBoundingClientRect();"
-                     "return [b.left, b.right, b.top, b.bottom] })")
-    assert all(0 <= left and right <= 360 for left, right, _, _ in boxes) and boxes[0][3] <= boxes[1][2]
+    page.fits_a_phone("grid", "detail")
 
 
 def test_names_and_roles(page):
     open_neuron(page, "L3N21")
-    assert page.run("""return [...document.querySelectorAll('button, input, select')].filter(e =>
-        !(e.textContent.trim() && e.matches('button')) && !e.labels?.length && !e.ariaLabel).map(e => e.outerHTML)""") == []
+    assert page.nameless() == []
     assert page.run("return [...document.querySelectorAll('#grid [role=row]')].every(r => r.parentElement.getAttribute('role') === 'rowgroup')")
     assert page.one("#count").get_attribute("aria-live") == "polite"
     page.press(Keys.TAB)
@@ -400,23 +362,17 @@ def test_hostile_text_is_text(browser, maker):
     put(browser, "search", "😀")
     assert count(browser).startswith("102 of ") or " of " in count(browser)
     browser.quiet(path)
-    raw = path.read_bytes()
-    raw.decode()  # the file itself is UTF-8
-    assert raw.count(b"<script") == raw.count(b"</script>") and b"hacked=4</script" not in raw
+    assert b"hacked=4</script" not in is_whole(path)
 
 
 def test_twenty_thousand_neurons(browser, maker):
     path = maker("big", "html")
     assert path.stat().st_size < BIG_BYTES
     browser.resize(1440, 900)
-    seconds = []
-    for _ in range(5):
-        browser.open(path)
-        mark = until(lambda: browser.run("return performance.getEntriesByName('list-painted')[0]?.startTime"))
-        seconds.append(mark / 1000)
-    print(f"20,000 neurons: {path.stat().st_size / 1e6:.1f} MB, listed after {statistics.median(seconds):.2f} s")
+    seconds = browser.seconds_to("list-painted", path, times=5)
+    print(f"20,000 neurons: {path.stat().st_size / 1e6:.1f} MB, listed after {seconds:.2f} s")
     assert count(browser) == "20,000 neurons"
-    assert statistics.median(seconds) < BIG_SECONDS
+    assert seconds < BIG_SECONDS
     assert browser.run("return document.querySelectorAll('#room .row').length") < 60
     begin = time.time()
     put(browser, "search", "Kate")

@@ -7,7 +7,6 @@ import pty
 import random
 import shutil
 import signal
-import struct
 import subprocess
 import time
 
@@ -15,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 
+from checkpoints import copy_with
 from weircli import BIN, BROOK, ROOT, environment, trace, weir
 
 MODELS = ROOT / "tests" / "golden" / "models"
@@ -430,17 +430,7 @@ def test_search(small):
 
 def broken_model(tmp_path):
     """gpt2's small fixture with a bias that is not a number: unit 3 of layer 1."""
-    shutil.copytree(GPT2, tmp_path / "model")
-    path = tmp_path / "model" / "model.safetensors"
-    data = bytearray(path.read_bytes())
-    n, = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + n])
-    name = next(k for k in header if k.endswith("h.1.mlp.c_fc.bias"))
-    at = 8 + n + header[name]["data_offsets"][0] + 4 * 3
-    assert header[name]["dtype"] == "F32"
-    data[at:at + 4] = struct.pack("<f", float("nan"))
-    path.write_bytes(data)
-    return tmp_path / "model"
+    return copy_with(GPT2, tmp_path / "model", "h.1.mlp.c_fc.bias", (3,), np.nan)
 
 
 def test_values_that_are_not_finite_are_named(tmp_path):

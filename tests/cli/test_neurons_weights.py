@@ -1,32 +1,19 @@
 """Tokens that neuron-top reads from brook's weights, against numpy: the formulas of weir/neurons.h over the checkpoint's own bytes."""
-import json
-
 import h5py
 import numpy as np
 import pytest
 
+from checkpoints import weights
 from weircli import BROOK, weir
 
 LAYER, TEXT = 5, "The king lived in France."
 
 
 # --- the oracle
-def tensors():
-    """brook's model.safetensors as {name: float64}."""
-    raw = (BROOK / "model.safetensors").read_bytes()
-    n = int.from_bytes(raw[:8], "little")
-    out = {}
-    for name, t in json.loads(raw[8:8 + n]).items():
-        if name != "__metadata__":
-            a, b = t["data_offsets"]
-            kind = {"F16": "<f2", "F32": "<f4"}[t["dtype"]]
-            out[name.removeprefix("transformer.")] = np.frombuffer(raw[8 + n + a:8 + n + b], kind).reshape(t["shape"]).astype(np.float64)
-    return out
-
 
 @pytest.fixture(scope="module")
 def scores():
-    w = tensors()
+    w = {name.removeprefix("transformer."): x for name, x in weights(BROOK).items()}
     e, h = w["wte.weight"], f"h.{LAYER}."
     centred = lambda x: x - x.mean(axis=-1, keepdims=True)
     return {"in": (centred(e) * w[h + "ln_2.weight"] @ w[h + "mlp.c_fc.weight"]).T,

@@ -1,7 +1,10 @@
 """Tuned lenses: `weir lens-fit` trains them, `weir logit-lens --tuned` reads through them. Everything is computed again in numpy, in
 float64, from hooks that `trace` records."""
+import fcntl
+import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -10,32 +13,13 @@ import h5py
 import numpy as np
 import pytest
 
+from checkpoints import read
+from lenses import Model
 from weircli import BIN, BROOK, ROOT, Run, environment, trace, weir
 
 TINY = ROOT / "tests" / "golden" / "models"
 SENTENCES = (BROOK / "sentences.txt").read_text().splitlines()
 FAST = ("--steps", 16, "--tokens-per-step", 128)
-
-
-def read_safetensors(path):
-    raw = path.read_bytes()
-    size = int.from_bytes(raw[:8], "little")
-    kinds = {"F32": np.float32, "F16": np.float16}
-    return {name: np.frombuffer(raw[8 + size:][slice(*t["data_offsets"])], kinds[t["dtype"]]).reshape(t["shape"]).astype(float)
-            for name, t in json.loads(raw[8:8 + size]).items() if name != "__metadata__"}
-
-
-# --- brook's end, in float64
-class End:
-    def __init__(self):
-        w = read_safetensors(BROOK / "model.safetensors")
-        self.gain, self.bias, self.unembed = w["transformer.ln_f.weight"], w["transformer.ln_f.bias"], w["transformer.wte.weight"]
-
-    def logprobs(self, x):
-        x = x - x.mean(-1, keepdims=True)
-        z = (x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * self.gain + self.bias) @ self.unembed.T
-        z = z - z.max(-1, keepdims=True)
-        return z - np.log(np.exp(z).sum(-1, keepdims=True))
 
 
 def kl(final, other):
@@ -55,7 +39,8 @@ def test_near_can_fail():
 
 @pytest.fixture(scope="module")
 def end():
-    return End()
+    """brook's final norm and unembedding, in float64."""
+    return Model(BROOK)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +97,7 @@ def test_held_out_numbers(end, stream, tmp_path):
     """Plain and tuned loss of exactly the rows that the hash of a document's kept tokens holds out."""
     said = weir("lens-fit", "-o", tmp_path / "lens", "--positions", "-2:", "--steps", 4, "--tokens-per-step", 60, "--json", "--file",
                 BROOK / "sentences.txt").ok().json
-    t = read_safetensors(tmp_path / "lens" / "params.safetensors")
+    t = read(tmp_path / "lens" / "params.safetensors")
     docs = said["documents"] + said["held_out_documents"]
     assert docs <= len(stream)
     held = [x[:, -2:] for ids, x in stream[:docs] if is_held_out(ids[-2:], 0.1)]
@@ -182,12 +167,14 @@ def cells(*args):
 
 def test_logit_lens_reads_through_it(fitted, end, stream, tmp_path):
     out, _, _ = fitted
-    t = read_safetensors(out / "params.safetensors")
+    t = read(out / "params.safetensors")
     ids, x = stream[3]
     final = end.logprobs(x[8])
     want = [end.logprobs(x[i] + x[i] @ t[f"{i}.weight"].T + t[f"{i}.bias"]) for i in range(8)] + [final]
     head, rows = cells("--tuned", out, "-k", 5, SENTENCES[3])
-    assert head["lens"] == f"tuned lens of {out}" and len(rows) == len(ids)
+    which = hashlib.sha256((out / "params.safetensors").read_bytes()).hexdigest()
+    assert head["lens"] == f"tuned lens of {out} ({which[:12]})" and len(rows) == len(ids)
+    assert json.loads((out / "fit.json").read_text())["params_sha256"] == which
     assert [line["line"] for line in head["lines"]] == ["embed", *(f"L{i}" for i in range(7)), "out"]
     for pos, row in enumerate(rows):
         assert near([c["kl"] for c in row], np.array([kl(final[pos], w[pos]) for w in want])) is None
@@ -203,6 +190,34 @@ def test_logit_lens_reads_through_it(fitted, end, stream, tmp_path):
     trace("--site", "resid_post", "--layer", "all", "--dump", tmp_path / "d.h5", SENTENCES[3]).ok()
     dumped = cells("--tuned", out, "-k", 5, tmp_path / "d.h5")[1]
     assert [c[-7:] for c in rows] == [c[-7:] for c in dumped]  # without embed, L0 has nothing before it
+
+
+def test_a_lens_is_known_by_its_bytes(fitted, tmp_path):
+    """Another lens in the same place is another lens; a name cannot speak to the terminal."""
+    lens = tmp_path / "\x1b[31m\u202e"
+    shutil.copytree(fitted[0], lens)
+    text = ["--corpus", "--ids", "--docs", "line", "--file", tmp_path / "ids", "--tuned", lens]
+    (tmp_path / "ids").write_text("1 2 3\n4 5\n")
+    weir("logit-lens", *text, "--shard", "0/2", "-o", tmp_path / "0.h5").ok()
+    params = bytearray((lens / "params.safetensors").read_bytes())
+    params[-4] ^= 1
+    (lens / "params.safetensors").write_bytes(params)
+    r = weir("logit-lens", *text, "--shard", "1/2", "-o", tmp_path / "1.h5").ok()
+    assert "params.safetensors has other bytes than were fitted: changed, or damaged" in r.err
+    weir("logit-lens", "--merge", tmp_path / "0.h5", tmp_path / "1.h5").fails(1, "they differ in the lens: tuned lens of ")
+    for form in ("text", "tsv"):
+        assert not set(weir("logit-lens", tmp_path / "0.h5", "--format", form).ok().out.decode()) & {"\x1b", "\u202e"}
+
+
+def test_two_runs_do_not_write_one_lens(tmp_path):
+    (tmp_path / "lens.part").mkdir()
+    other = os.open(tmp_path / "lens.part", os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    fit = ["lens-fit", "-q", "--steps", 1, "--tokens-per-step", 8, "--file", BROOK / "sentences.txt", "-o", tmp_path / "lens"]
+    weir(*fit).fails(1, "lens.part", "another run is writing it")
+    os.close(other)  # that run is gone, and what it left is replaced
+    weir(*fit).ok()
+    assert os.listdir(tmp_path) == ["lens"]
 
 
 def test_other_sites_have_no_translator(fitted):
@@ -242,7 +257,7 @@ def test_wrong_command_lines(tmp_path):
 def test_foreign_directories_are_left_alone(fitted, tmp_path):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "mine.txt").write_text("mine")
-    weir("lens-fit", "-o", tmp_path / "notes", "x").fails(1, "notes", "no lens that weir made")
+    weir("lens-fit", "-o", tmp_path / "notes", "x").fails(1, "notes", "not a lens that weir made")
     assert [p.name for p in tmp_path.rglob("*")] == ["notes", "mine.txt"]
     before = (fitted[0] / "params.safetensors").read_bytes()
     (tmp_path / "again").mkdir()

@@ -1,28 +1,18 @@
 """weir unembed: against numpy over the checkpoint's own bytes, and against the lens."""
 import json
+import re
 
 import h5py
 import numpy as np
 import pytest
 
+from checkpoints import weights
 from weircli import BROOK, ROOT, trace, weir
-
-
-def tensors(path):
-    raw = (path / "model.safetensors").read_bytes()
-    n = int.from_bytes(raw[:8], "little")
-    out = {}
-    for name, t in json.loads(raw[8:8 + n]).items():
-        if name != "__metadata__":
-            a, b = t["data_offsets"]
-            kind = {"F16": "<f2", "F32": "<f4"}[t["dtype"]]
-            out[name.removeprefix("transformer.")] = np.frombuffer(raw[8 + n + a:8 + n + b], kind).reshape(t["shape"]).astype(float)
-    return out
 
 
 @pytest.fixture(scope="module")
 def brook():
-    return tensors(BROOK)
+    return {name.removeprefix("transformer."): x for name, x in weights(BROOK).items()}
 
 
 def scores(w, x):
@@ -84,6 +74,9 @@ def test_models_without_a_tokenizer_name_ids(tmp_path, model):
 def test_text_and_table(tmp_path):
     text = weir("unembed", "L5N12", "L5N13", "-k", "2").ok().out.decode().splitlines()
     assert text[0].startswith("L5N12:") and text[3] == "" and text[4].startswith("L5N13:") and len(text) == 7
+    many = weir("unembed", "L5N12", "-k", "900").ok().out.decode().splitlines()[1:]
+    assert all(re.fullmatch(r' *\d+ +[+-]\d+\.?\d* "[^"]*.*" + [+-]\d+\.?\d* ".*"', line) for line in many)
+    assert sum("\\x" in line for line in many) > 0, "bytes that are no text are shown as bytes"
     table = weir("unembed", "L5N12", "-k", "2", "--format", "tsv").ok().out.decode().splitlines()
     assert table[0].split("\t") == ["vector", "end", "rank", "id", "score", "text"] and len(table) == 5
     one = weir("unembed", "L5N12", "-k", "2", "--json").ok().json
@@ -97,5 +90,6 @@ def test_complaints(tmp_path):
     weir("unembed", tmp_path / "none.npy").fails(1, "none.npy")
     np.save(tmp_path / "short.npy", np.zeros(5, "f4"))
     weir("unembed", tmp_path / "short.npy").fails(2, "short.npy", "5 numbers", "wide")
+    weir("unembed", "L1N1", tmp_path / "short.npy", "--format", "tsv").fails(2, "short.npy")  # before anything is written
     (tmp_path / "mine").write_text("x")
     weir("unembed", "L1N1", "-o", tmp_path / "mine").fails(1, "mine exists")

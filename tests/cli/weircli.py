@@ -13,6 +13,7 @@ for number in (signal.SIGINT, signal.SIGHUP):
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = (ROOT / os.environ.get("WEIR_BIN", "build/bin")).resolve()
+BUILD = (ROOT / os.environ.get("WEIR_BUILD", "build/release")).resolve()  # objects and libraries
 BROOK = ROOT / "lib" / "brook"
 SHARED = Path(os.environ.get("WEIR_SHARED") or ROOT.parent / "shared")  # big models, where they are
 
@@ -59,6 +60,18 @@ def weir(*args, **more):
 
 def trace(*args, **more):
     return Run("trace", *args, **more)
+
+
+def built(source, to):
+    """Compiles tests/support/SOURCE with the library and what it needs of the tools' own objects; the program's path."""
+    tools, program = to / "tools.a", to / Path(source).stem
+    objects = [o for o in sorted(BUILD.glob("tools/*/*.o")) if (ROOT / o.relative_to(BUILD)).with_suffix(".c").exists()]  # no old ones
+    subprocess.run(["ar", "qcT", tools, *objects], check=True)
+    flags = subprocess.run(["pkg-config", "--libs", "hdf5", "libdeflate"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    subprocess.run(["gcc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-Ilib/include", "-Itools",
+                    f"tests/support/{source}", tools, BUILD / "libweir.a", *flags, "-llapacke", "-llapack", "-lz", "-lm", "-ldl",
+                    "-lpthread", "-fopenmp", "-o", program], cwd=ROOT, check=True)
+    return program
 
 
 def tools():

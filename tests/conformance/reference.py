@@ -253,6 +253,19 @@ def capture(model, ids, chain=0):
     return Capture(model.eval()).run(ids, chain)
 
 
+def in_float64_only():
+    """A context in which a float64 model stays one, without a capture: for gradients."""
+    class Nobody:
+        double = True
+
+        def saw_softmax(self, scores, pattern):
+            return pattern
+
+        def saw_rsqrt(self, x):
+            pass
+    return _Watch(Nobody(), 0)
+
+
 def check_float64(values):
     """Fails if anything of a float64 capture went through float32."""
     for name, v in values.items():

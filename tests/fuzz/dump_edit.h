@@ -13,12 +13,12 @@ enum { EDIT_BASES = 4 };
 /* --- sound dumps */
 
 static const weir_point edit_point[] = {
-    {"hook_embed", WEIR_SITE_EMBED, -1, 2, 3, 1, 3, "T C", false, false},
-    {"blocks.0.attn.hook_q", WEIR_SITE_Q, 0, 3, 6, 2, 3, "T H D", false, false},
-    {"blocks.0.attn.hook_pattern", WEIR_SITE_PATTERN, 0, 3, 2 * 8, 2, 8, "T H S", true, false},
-    {"blocks.1.mlp.hook_post", WEIR_SITE_MLP_POST, 1, 2, 5, 1, 5, "T F", false, false},
+    {"hook_embed", WEIR_SITE_EMBED, -1, 2, 3, 1, 3, "T C", false, false, false},
+    {"blocks.0.attn.hook_q", WEIR_SITE_Q, 0, 3, 6, 2, 3, "T H D", false, false, false},
+    {"blocks.0.attn.hook_pattern", WEIR_SITE_PATTERN, 0, 3, 2 * 8, 2, 8, "T H S", true, false, false},
+    {"blocks.1.mlp.hook_post", WEIR_SITE_MLP_POST, 1, 2, 5, 1, 5, "T F", false, false, false},
     {"ln_final.hook_out", WEIR_SITE_LNF_OUT, -1, 2, 70, 1, 70, "T C", false,
-     false}, /* only in base 1: more than a tile */
+     false, false}, /* only in base 1: more than a tile */
 };
 enum { EDIT_POINTS = sizeof edit_point / sizeof *edit_point, EDIT_CTX = 8, EDIT_UNITS = 3 };
 

@@ -1,5 +1,4 @@
 /* Composition scores with every allocation failing once: an error that says so, nothing lost, and the next call works. */
-#include <sched.h>
 #include <stdlib.h>
 
 #include "support/oom.h"
@@ -46,11 +45,7 @@ static void every_allocation(void **state)
 
 int main(void)
 {
-    /* One processor: allocations are counted, and those of threads would come in any order. */
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    sched_setaffinity(0, sizeof one, &one);
+    oom_one_processor();
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "../unit/model_families.h"
 #include "support/oom.h"
 
-/* All that a run asks of a model. */
+/* All that a run and a backward pass ask of a model. */
 static weir_status use(const void *checkpoint, weir_err *err)
 {
     const mf_checkpoint *k = checkpoint;
@@ -21,6 +21,11 @@ static weir_status use(const void *checkpoint, weir_err *err)
     for (int64_t l = 0; s == WEIR_OK && l < weir_model_info_of(m)->L; l++) {
         const weir_layer *y;
         s = weir_model_layer(m, l, INT64_MAX, &y, err);
+    }
+    for (int64_t l = 0; s == WEIR_OK && l < weir_model_info_of(m)->L; l++) {
+        weir_turned_layer t;
+        s = weir_model_layer_turned(m, l, &t, err);
+        weir_turned_layer_free(&t);
     }
     s = s ? s : weir_model_final(m, &norm, err);
     s = s ? s : weir_model_head(m, 0, INT64_MAX, &head, err);

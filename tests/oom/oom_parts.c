@@ -1,6 +1,5 @@
 /* The parts of a stream with every allocation failing once: an error that says so, nothing lost, and the next call
  * works. */
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,11 +96,7 @@ static void the_next_call_works(void **state)
 
 int main(void)
 {
-    /* One processor: allocations are counted, and those of threads would come in any order. */
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    sched_setaffinity(0, sizeof one, &one);
+    oom_one_processor();
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation), cmocka_unit_test(the_next_call_works)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,6 @@
 #include "../unit/run_kit.h"
 #include "support/oom.h"
 
-#include <sched.h>
 
 #include "support/bytes.h"
 #include "support/scratch.h"
@@ -224,11 +223,7 @@ static void test_forward_allocates_nothing(void **state)
 
 int main(void)
 {
-    /* One processor: allocations are counted, and those of threads would come in any order. */
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    sched_setaffinity(0, sizeof one, &one);
+    oom_one_processor();
     sink = fopen("/dev/null", "w");
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation), cmocka_unit_test(test_by_layer),
                                        cmocka_unit_test(test_each_hook),

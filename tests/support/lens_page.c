@@ -265,14 +265,9 @@ int main(int argc, char **argv)
     int64_t V = weir_tokenizer_size(tok);
     unsigned has = (1u << WEIR_STAT_COUNT) - 1 - (target ? 0 : 1u << WEIR_STAT_CONTRAST);
     const char *name = hostile ? "</script><script>hacked=4</script>\xff<!-- & \"" : "made up";
-    weir_lens_about a = {.model = name,
-                         .fingerprint = "00ff",
-                         .tokenizer = "11ee",
-                         .source = name,
-                         .bos = true,
+    weir_lens_about a = {.run = {.model = name, .fingerprint = "00ff", .tokenizer = "11ee", .source = name, .bos = true},
                          .norm = "recompute",
                          .lens = "logit lens",
-                         .interventions = NULL,
                          .target = target ? "next" : NULL,
                          .line = line,
                          .n_lines = one     ? 1

@@ -9,6 +9,7 @@
 #ifndef WEIR_TEST_OOM_H
 #define WEIR_TEST_OOM_H
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -116,6 +117,15 @@ static inline const char *oom_fault(const oom_result *r, char *buf, size_t n)
     else
         return NULL;
     return buf;
+}
+
+/* Allocations are counted, and those of several threads would come in any order: for programs that run a model. */
+static inline void oom_one_processor(void)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
 }
 
 /* Every allocation of the work fails once: each time an error that says so, and nothing is left. Returns how many there

@@ -15,14 +15,14 @@
 enum { FX_C = 100, FX_F = 200, FX_H = 3, FX_D = 16, FX_CTX = 40, FX_POINTS = 8 };
 
 static const weir_point fx_point[FX_POINTS] = {
-    {"hook_embed", WEIR_SITE_EMBED, -1, 2, FX_C, 1, FX_C, "T C", false, false},
-    {"blocks.0.hook_resid_pre", WEIR_SITE_RESID_PRE, 0, 2, FX_C, 1, FX_C, "T C", false, false},
-    {"blocks.0.ln1.hook_scale", WEIR_SITE_LN1_SCALE, 0, 2, 1, 1, 1, "T 1", false, false},
-    {"blocks.0.attn.hook_q", WEIR_SITE_Q, 0, 3, FX_H *FX_D, FX_H, FX_D, "T H D", false, false},
-    {"blocks.0.attn.hook_attn_scores", WEIR_SITE_SCORES, 0, 3, FX_H *FX_CTX, FX_H, FX_CTX, "T H S", true, false},
-    {"blocks.0.attn.hook_pattern", WEIR_SITE_PATTERN, 0, 3, FX_H *FX_CTX, FX_H, FX_CTX, "T H S", true, false},
-    {"blocks.0.attn.hook_result", WEIR_SITE_RESULT, 0, 3, FX_H *FX_C, FX_H, FX_C, "T H C", false, true},
-    {"blocks.10.mlp.hook_post", WEIR_SITE_MLP_POST, 10, 2, FX_F, 1, FX_F, "T F", false, false},
+    {"hook_embed", WEIR_SITE_EMBED, -1, 2, FX_C, 1, FX_C, "T C", false, false, false},
+    {"blocks.0.hook_resid_pre", WEIR_SITE_RESID_PRE, 0, 2, FX_C, 1, FX_C, "T C", false, false, false},
+    {"blocks.0.ln1.hook_scale", WEIR_SITE_LN1_SCALE, 0, 2, 1, 1, 1, "T 1", false, false, false},
+    {"blocks.0.attn.hook_q", WEIR_SITE_Q, 0, 3, FX_H *FX_D, FX_H, FX_D, "T H D", false, false, false},
+    {"blocks.0.attn.hook_attn_scores", WEIR_SITE_SCORES, 0, 3, FX_H *FX_CTX, FX_H, FX_CTX, "T H S", true, false, false},
+    {"blocks.0.attn.hook_pattern", WEIR_SITE_PATTERN, 0, 3, FX_H *FX_CTX, FX_H, FX_CTX, "T H S", true, false, false},
+    {"blocks.0.attn.hook_result", WEIR_SITE_RESULT, 0, 3, FX_H *FX_C, FX_H, FX_C, "T H C", false, true, false},
+    {"blocks.10.mlp.hook_post", WEIR_SITE_MLP_POST, 10, 2, FX_F, 1, FX_F, "T F", false, false, false},
 };
 
 static inline weir_str fx_vocab(const void *user, int32_t id)

@@ -137,6 +137,8 @@ static inline void kit_tap_free(kit_tap *t)
 static inline weir_want kit_tap_wants(void *self, const weir_point *p)
 {
     kit_tap *t = self;
+    if (p->grad)
+        return WEIR_NONE;
     if (t->only && !weir_selector_matches(t->only, p))
         return WEIR_NONE;
     return t->write && !p->read_only ? WEIR_WRITE : WEIR_READ;

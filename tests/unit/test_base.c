@@ -69,6 +69,12 @@ static void test_errors_are_one_printable_line(void **state)
     weir_err e = {0};
     weir_fail(&e, WEIR_E_FORMAT, "a\nb\x1b[31m\x7f");
     assert_string_equal(e.msg, "a?b?[31m?");
+    /* C1's CSI, a mark that turns text around, half a character; an e with an accent stays */
+    char text[] = "\xc2\x9b\xe2\x80\xae\xe2\x80 \xc3\xa9";
+    weir_make_printable(text);
+    assert_string_equal(text, "??????? \xc3\xa9");
+    assert_true(weir_unprintable(0x2028) && weir_unprintable(0xe0001) && weir_unprintable(0));
+    assert_false(weir_unprintable(' ') || weir_unprintable(0x200d) || weir_unprintable(0x10ffff));
     char *long_name = malloc(2001);
     memset(long_name, 0, 2001);
     for (int i = 0; i < 1000; i++)

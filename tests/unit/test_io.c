@@ -197,6 +197,10 @@ static void test_outfile_replaces_files_only(void **state)
     assert_int_equal(weir_outfile_open(&f, scratch("pipe"), true, &e), WEIR_E_ARG);
     assert_true(said(&e, WEIR_E_ARG, "a pipe or a device"));
     assert_true(scratch_exists("pipe") && !scratch_exists("pipe.part"));
+    assert_int_equal(mkfifo(scratch("x.part"), 0600), 0); /* nobody reads it: to open it would never end */
+    e = (weir_err){0};
+    assert_int_equal(weir_outfile_open(&f, scratch("x"), true, &e), WEIR_E_ARG);
+    assert_true(said(&e, WEIR_E_ARG, "x.part: it is a pipe or a device") && scratch_exists("x.part"));
 }
 
 static void test_outfile_errors(void **state)

@@ -386,7 +386,11 @@ static void test_json_as_a_value(void **state)
 {
     (void)state;
     static const char *const text[][2] = {
-        {"{\"a\":\n[1]}", "[{\"a\": [1]},1]"}, {"{\"a\":", "[null,1]"}, {"", "[null,1]"}, {NULL, "[null,1]"}};
+        {"{\"a\":\n[1]}", "[{\"a\": [1]},1]"},
+        {"{\"a\":", "[null,1]"},
+        {"", "[null,1]"},
+        {NULL, "[null,1]"},
+        {"\"\xe2\x80\xae\xc2\x9b\xc3\xa9\x7f\"", "[\"\\u202e\\u009b\xc3\xa9\\u007f\",1]"}};
     for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
         char *got = NULL;
         size_t size;
@@ -402,6 +406,23 @@ static void test_json_as_a_value(void **state)
         assert_string_equal(got, text[i][1]);
         free(got);
     }
+}
+
+/* What acts on a terminal, or turns text around, is written as an escape, which reads back as what it was. */
+static void write_hostile(weir_jsonw *w)
+{
+    weir_jsonw_array(w);
+    weir_jsonw_cstr(w, "\x1b\x7f\xc2\x9b\xe2\x80\xa8\xe2\x81\xa6\xf3\xa0\x80\x81 \xe2\x80\x8d\xff");
+    weir_jsonw_str(w, NULL, 0);
+    weir_jsonw_end(w);
+}
+
+static void test_what_is_written_is_printable(void **state)
+{
+    (void)state;
+    char *text = written(write_hostile);
+    assert_string_equal(text, "[\"\\u001b\\u007f\\u009b\\u2028\\u2066\\udb40\\udc01 \xe2\x80\x8d\xef\xbf\xbd\",\"\"]");
+    free(text);
 }
 
 static void write_all(weir_jsonw *w)
@@ -518,7 +539,7 @@ static void test_locale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_as_a_value),
+        cmocka_unit_test(test_json_as_a_value), cmocka_unit_test(test_what_is_written_is_printable),
         cmocka_unit_test(test_valid),
         cmocka_unit_test(test_invalid),
         cmocka_unit_test(test_depth),

@@ -131,6 +131,28 @@ static void test_shapes(void **state)
     weir_arrays_close(r);
 }
 
+/* A file must not hold an attribute that its readers have no room for. */
+static void test_long_attributes(void **state)
+{
+    (void)state;
+    static int64_t put[WEIR_ARRAY_ATTRIBUTE + 1], got[WEIR_ARRAY_ATTRIBUTE];
+    const char *path = scratch("attributes.h5");
+    const int64_t most = WEIR_ARRAY_ATTRIBUTE;
+    int64_t n;
+    weir_arrays_out *w;
+    weir_err err = {0};
+    put[most - 1] = 7;
+    assert_int_equal(weir_arrays_create(&w, path, format, VERSION, 1, &err), WEIR_OK);
+    assert_int_equal(weir_arrays_put_attribute(w, "", "full", WEIR_ARRAY_I64, most, put, &err), WEIR_OK);
+    assert_int_equal(weir_arrays_put_attribute(w, "", "long", WEIR_ARRAY_I64, most + 1, put, &err), WEIR_E_ARG);
+    assert_true(said(&err, WEIR_E_ARG, "attribute long has 4097 numbers: 4096 are the most"));
+    assert_int_equal(weir_arrays_commit(w, &err), WEIR_OK);
+    weir_arrays_in *r = opened(path);
+    assert_int_equal(weir_arrays_get_attribute(r, "", "full", WEIR_ARRAY_I64, most, &n, got, &err), WEIR_OK);
+    assert_true(n == most && got[most - 1] == 7);
+    weir_arrays_close(r);
+}
+
 /* --- damage */
 
 static void flip(const char *path, int64_t byte, int bit)
@@ -387,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_seal),         cmocka_unit_test(test_without_seal),
         cmocka_unit_test(test_plain_array),  cmocka_unit_test(test_links),
         cmocka_unit_test(test_short_chunks), cmocka_unit_test(test_foreign_arrays),
+        cmocka_unit_test(test_long_attributes),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -310,6 +310,10 @@ static void fields_of_other_types_are_counted(void **state)
     assert_int_equal(weir_dump_doc(d, &doc, "a.jsonl", NULL), WEIR_OK);
     assert_int_equal(weir_dump_commit(d, &s, NULL), WEIR_OK);
     assert_int_equal(s.dropped_fields, 1 + 2);
+    assert_string_equal(s.dropped_name[0], "list");
+    assert_string_equal(s.dropped_name[1], "n");
+    assert_string_equal(s.dropped_name[2], "new");
+    assert_string_equal(s.dropped_name[3], "");
 }
 
 static void write_text(const char *path, const char *text)

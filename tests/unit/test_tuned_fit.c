@@ -506,14 +506,14 @@ static void what_is_not_a_lens_is_left_alone(void **state)
     refuse(f, scratch_text("a file", "x"), WEIR_E_ARG, "is no directory");
     scratch_dir("things");
     scratch_text("things/config.json", "{}");
-    refuse(f, scratch("things"), WEIR_E_ARG, "is no lens that weir made");
+    refuse(f, scratch("things"), WEIR_E_ARG, "is not a lens that weir made");
     assert_true(scratch_exists("things/config.json") && !scratch_exists("things.part"));
     kit_ok(weir_fit_save(f, scratch("mixed"), &about, &err), &err);
     scratch_text("mixed/notes.txt", "mine");
     refuse(f, scratch("mixed"), WEIR_E_ARG, "holds notes.txt, which is no part of a lens");
     assert_true(scratch_exists("mixed/params.safetensors"));
     refuse(f, scratch("no/such/place"), WEIR_E_IO, "cannot create it");
-    refuse(f, "", WEIR_E_ARG, "empty name");
+    refuse(f, "", WEIR_E_ARG, "is empty");
     scratch_dir("empty");
     kit_ok(weir_fit_save(f, scratch("empty"), &about, &err), &err); /* nothing is lost */
     scratch_dir("left.part"); /* of a run that was killed */

@@ -62,9 +62,10 @@ static weir_status open_doc(dump *d, int64_t doc, weir_err *err)
     d->row = rows.row;
     d->n = rows.n;
     WEIR_TRY(read_tokens(d, err));
+    WEIR_TRY(weir_from_positions(d->pos, d->n, doc, err));
     for (int64_t i = 0; i < d->n; i++)
-        if (d->ctx_pos[i] < 0 || d->pos[i] < 0 || (i && d->pos[i] <= d->pos[i - 1]))
-            return weir_fail(err, WEIR_E_FORMAT, "positions of document %lld do not ascend", (long long)doc);
+        if (d->ctx_pos[i] < 0)
+            return weir_fail(err, WEIR_E_FORMAT, "is damaged: document %lld has a ctx_pos below 0", (long long)doc);
     int64_t len = d->n ? d->pos[d->n - 1] + 1 : 0;
     if (len > d->keep_cap) {
         if (!grow(&d->keep, len, 1))
@@ -138,9 +139,11 @@ static weir_status add_doc(weir_attention_job *j, dump *d, int64_t doc, weir_err
 {
     WEIR_TRY(open_doc(d, doc, err));
     for (int64_t first = 0, end; first < d->n; first = end) {
-        for (end = first + 1; end < d->n && d->pos[end] - d->ctx_pos[end] == d->pos[first] - d->ctx_pos[first];)
-            end++;
-        WEIR_TRY(add_window(j, d, doc, first, end, err));
+        int64_t kept = first; /* behind the last row that is asked for: a run goes no further either */
+        for (end = first; end < d->n && d->pos[end] - d->ctx_pos[end] == d->pos[first] - d->ctx_pos[first]; end++)
+            kept = d->keep[d->pos[end]] ? end + 1 : kept;
+        if (kept > first)
+            WEIR_TRY(add_window(j, d, doc, first, kept, err));
     }
     return WEIR_OK;
 }
@@ -158,11 +161,8 @@ static int feed(weir_attention_job *j)
     }
     if (weir_signals_seen())
         return weir_cli_error(j->cli, "stopped by signal %d", weir_signals_seen());
-    if (st != WEIR_OK) {
-        if (err.code != WEIR_E_ARG)
-            weir_err_where(&err, d->path, NULL, -1);
-        return weir_cli_fail(j->cli, &err);
-    }
+    if (st != WEIR_OK) /* E_ARG: about what is asked for, not about the file */
+        return err.code == WEIR_E_ARG ? weir_cli_fail(j->cli, &err) : weir_cli_fail_at(j->cli, d->path, &err);
     if (j->gather.maps == 0)
         return weir_cli_error(j->cli, "%s: no document has a row for --positions %s", d->path,
                               j->a->session.rows.positions);
@@ -216,22 +216,24 @@ static int check_layers(const weir_attention_job *j, const dump *d)
                    d->path);
 }
 
-static void describe(weir_attention_job *j, dump *d)
+static int find_part(const weir_attention_job *j, dump *d)
 {
-    weir_attention_about *a = &j->about;
-    const char *interventions = weir_from_attr(d->r, "interventions", "[]");
-    a->fingerprint = j->fingerprint;
-    a->source = d->path;
-    a->text = weir_dump_attr(d->r, "run_options");
-    a->bos = strcmp(weir_from_attr(d->r, "bos", "no"), "yes") == 0;
-    a->ctx = weir_from_attr_int(d->r, "ctx");
-    a->stride = weir_from_attr_int(d->r, "stride");
-    a->interventions = strcmp(interventions, "[]") == 0 ? NULL : interventions;
-    d->first_doc = weir_from_attr_int(d->r, "shard_first_doc");
-    d->bos = a->bos && j->session.tok ? weir_tokenizer_bos(j->session.tok) : -1;
-    if (!weir_dump_is_complete(d->r))
-        weir_cli_note(j->cli, "%s is not complete: the %lld rows that all its hooks have are read", d->path,
-                      (long long)weir_dump_rows(d->r));
+    weir_err err = {0};
+    weir_from_part part;
+    if (weir_from_part_of(d->r, &part, &err) != WEIR_OK)
+        return weir_cli_fail_at(j->cli, d->path, &err);
+    d->first_doc = part.first_doc;
+    return WEIR_EXIT_OK;
+}
+
+static int describe(weir_attention_job *j, dump *d)
+{
+    int code = weir_provenance_of_dump(&j->about.run, &j->room, &j->session, d->r, d->path);
+    if (code != WEIR_EXIT_OK)
+        return code;
+    d->bos = j->about.run.bos && j->session.tok ? weir_tokenizer_bos(j->session.tok) : -1;
+    weir_from_note_incomplete(j->cli, d->r, d->path);
+    return WEIR_EXIT_OK;
 }
 
 int weir_attention_from_dump(weir_attention_job *j)
@@ -245,7 +247,9 @@ int weir_attention_from_dump(weir_attention_job *j)
     weir_signals_catch();
     int code = weir_from_open(&d->r, &d->positions, &j->session, d->path);
     if (code == WEIR_EXIT_OK)
-        code = weir_from_model(&j->session, d->r, d->path, j->a->force, j->fingerprint);
+        code = weir_from_model(&j->session, d->r, d->path, j->a->force, j->room.fingerprint);
+    if (code == WEIR_EXIT_OK)
+        code = find_part(j, d);
     if (code == WEIR_EXIT_OK)
         code = find_hooks(j, d);
     if (code == WEIR_EXIT_OK)
@@ -255,7 +259,7 @@ int weir_attention_from_dump(weir_attention_job *j)
     if (code == WEIR_EXIT_OK)
         code = weir_from_tokenizer(&j->session);
     if (code == WEIR_EXIT_OK)
-        describe(j, d);
+        code = describe(j, d);
     return code;
 }
 

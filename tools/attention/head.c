@@ -27,18 +27,7 @@ void weir_attention_head_json(FILE *out, const char *schema, const weir_attentio
     weir_jsonw_init(w, out);
     weir_jsonw_object(w);
     weir_jsonw_key_cstr(w, "schema", schema);
-    weir_jsonw_key_cstr(w, "weir", weir_version());
-    weir_jsonw_key_cstr(w, "model", a->model);
-    weir_jsonw_key_cstr(w, "fingerprint", a->fingerprint);
-    weir_jsonw_key_cstr(w, "tokenizer", a->tokenizer);
-    weir_jsonw_key_cstr(w, "input", a->source);
-    weir_jsonw_key(w, "source");
-    weir_jsonw_json(w, a->text);
-    weir_jsonw_key_bool(w, "bos", a->bos);
-    weir_jsonw_key_int(w, "ctx", a->ctx);
-    weir_jsonw_key_int(w, "stride", a->stride);
-    weir_jsonw_key(w, "interventions");
-    weir_jsonw_json(w, a->interventions);
+    weir_provenance_put(w, &a->run);
     weir_jsonw_key(w, "heads");
     weir_jsonw_array(w);
     for (int h = 0; h < a->n_heads; h++) {

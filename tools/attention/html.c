@@ -26,16 +26,13 @@ static void put_head(weir_jsonw *w, const void *ctx)
 {
     const weir_attention_about *a = ctx;
     weir_jsonw_object(w);
-    weir_jsonw_key_cstr(w, "weir", weir_version());
-    weir_jsonw_key_cstr(w, "model", a->model);
-    weir_jsonw_key_cstr(w, "fingerprint", a->fingerprint);
-    weir_jsonw_key_cstr(w, "tokenizer", a->tokenizer);
-    weir_jsonw_key_cstr(w, "source", a->source);
-    weir_jsonw_key_cstr(w, "text", a->text);
-    weir_jsonw_key_cstr(w, "interventions", a->interventions);
-    weir_jsonw_key_bool(w, "bos", a->bos);
-    weir_jsonw_key_int(w, "ctx", a->ctx);
-    weir_jsonw_key_int(w, "stride", a->stride);
+    weir_provenance_put_model(w, &a->run);
+    weir_jsonw_key_cstr(w, "source", a->run.source);
+    weir_jsonw_key_cstr(w, "text", a->run.text);
+    weir_jsonw_key_cstr(w, "interventions", a->run.interventions);
+    weir_jsonw_key_bool(w, "bos", a->run.bos);
+    weir_jsonw_key_int(w, "ctx", a->run.ctx);
+    weir_jsonw_key_int(w, "stride", a->run.stride);
     weir_jsonw_key(w, "heads");
     weir_jsonw_array(w);
     for (int h = 0; h < a->n_heads; h++) {

@@ -44,7 +44,7 @@ typedef struct weir_attention_job {
     bool middle;               /* nobody chose layers: one is shown, and a line says so */
     weir_attention_about about;
     weir_attention_gather gather;
-    char fingerprint[65], source[400], *text, *interventions;
+    weir_provenance_room room; /* of about.run */
     /* Fills gather until there is no more; returns an exit code. */
     int (*feed)(struct weir_attention_job *j);
     void *from; /* what feed reads, besides the session */

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 
 #include "lens/token.h"
-#include "neurons/sections.h"
-
 #include "view.h"
 
 static void put_token(weir_attention_sink *s, weir_text *t, int32_t id)

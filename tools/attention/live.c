@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/identity.h"
 #include "cli/progress.h"
 #include "cli/say.h"
 #include "cli/signals.h"
@@ -124,28 +123,6 @@ static int feed(weir_attention_job *j)
 
 /* --- opening */
 
-static int describe(weir_attention_job *j)
-{
-    weir_err err = {0};
-    weir_attention_about *a = &j->about;
-    const weir_session *s = &j->session;
-    if (weir_model_fingerprint(s->model, false, j->fingerprint, &err) != WEIR_OK)
-        return weir_cli_fail(j->cli, &err);
-    j->text = weir_session_identity(s);
-    j->interventions = weir_attach_json(&s->attach);
-    if (!j->text || !j->interventions)
-        return WEIR_EXIT_FAILED;
-    weir_input_title(&s->in, j->source, sizeof j->source);
-    a->fingerprint = j->fingerprint;
-    a->source = j->source;
-    a->text = j->text;
-    a->interventions = strcmp(j->interventions, "[]") == 0 ? NULL : j->interventions;
-    a->bos = s->bos;
-    a->ctx = s->ctx;
-    a->stride = s->stride;
-    return WEIR_EXIT_OK;
-}
-
 int weir_attention_from_text(weir_attention_job *j)
 {
     weir_err err = {0};
@@ -169,5 +146,5 @@ int weir_attention_from_text(weir_attention_job *j)
     if (weir_run_hook_object(j->session.run, &live_class, l, &err) != WEIR_OK)
         return weir_cli_fail(j->cli, &err);
     code = weir_session_prepare(&j->session, 0);
-    return code == WEIR_EXIT_OK ? describe(j) : code;
+    return code == WEIR_EXIT_OK ? weir_provenance_of_text(&j->about.run, &j->room, &j->session) : code;
 }

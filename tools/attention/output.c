@@ -4,8 +4,8 @@
 
 #include "cli/progress.h"
 #include "cli/say.h"
+#include "cli/terminal.h"
 #include "job.h"
-#include "neurons/output.h"
 
 static const struct {
     const char *end[2];        /* of a file's name */
@@ -56,8 +56,6 @@ int weir_attention_check_output(weir_attention_job *j)
 
 static weir_attention_sink *sink_of(const weir_attention_job *j, FILE *out)
 {
-    static const int colours[] = {
-        [WEIR_COLOUR_NONE] = 0, [WEIR_COLOUR_16] = 16, [WEIR_COLOUR_256] = 256, [WEIR_COLOUR_TRUE] = 1 << 24};
     static weir_attention_sink *(*const make[])(FILE *, const weir_tokenizer *) = {
         [WEIR_ATTENTION_TSV] = weir_attention_tsv_new,
         [WEIR_ATTENTION_NDJSON] = weir_attention_ndjson_new,
@@ -66,7 +64,7 @@ static weir_attention_sink *sink_of(const weir_attention_job *j, FILE *out)
     if (j->format != WEIR_ATTENTION_TEXT)
         return make[j->format](out, j->session.tok);
     return weir_attention_text_new(out, j->session.tok, weir_width_of(j->a->width, out),
-                                   colours[weir_colour_of((weir_colour_asked)j->a->color, out)]);
+                                   weir_colour_of((weir_colour_asked)j->a->color, out));
 }
 
 /* Feeds the sink, and ends it. */
@@ -105,10 +103,7 @@ static int put(void *ctx, FILE *out)
 
 int weir_attention_put(weir_attention_job *j)
 {
-    const weir_tokenizer *tok = j->session.tok;
     weir_output_file f = file_of(j);
-    j->about.model = j->session.info->name;
-    j->about.tokenizer = tok ? weir_tokenizer_fingerprint(tok) : "";
     j->about.V = j->session.info->V;
     return weir_output_put(j->cli, &f, put, j);
 }

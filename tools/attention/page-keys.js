@@ -140,21 +140,13 @@ const keys = {
     refresh();
   },
   t: otherTheme,
-  "?": () => $("help").showModal(),
+  "?": help,
   Escape: () => $("text").focus(),
 };
 // These scroll, unless the text or a head has the focus.
 const scrolling = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"];
 
-addEventListener("keydown", event => {
-  const at = document.activeElement, typing = at.closest("input, select, dialog");
-  const act = Object.hasOwn(keys, event.key) && keys[event.key];
-  if (!act || event.ctrlKey || event.altKey || event.metaKey || $("help").open || (typing && event.key !== "Escape"))
-    return;
-  if (scrolling.includes(event.key) && at !== $("text") && at !== document.body && !at.matches(".head"))
-    return;
-  event.preventDefault();
-  act();
+listen(keys, scrolling, at => at === $("text") || at.matches(".head"), at => {
   if (at.matches(".head"))
     thumbs[large].focus({preventScroll: true});
 });
@@ -162,27 +154,18 @@ addEventListener("keydown", event => {
 // --- the beginning
 
 function provenance() {
-  const put = (name, value) => {
-    if (value)
-      $("provenance").append(make("dt", "", name), make("dd", "", value));
-  };
   $("what").textContent = [head.model, head.source].filter(x => x).join(" – ");
-  put("Model", head.model);
-  put("Model's fingerprint", head.fingerprint);
-  put("Tokenizer's fingerprint", head.tokenizer);
-  put("Heads", grouped(head.heads.length));
-  put("Text", head.source);
-  put("Source", head.text);
-  put("Windows", grouped(maps.length) + (head.ctx ? ", of " + grouped(head.ctx) + " tokens at most" : ""));
-  put("BOS", head.bos ? "before each window" : "none");
-  put("Weights", "softmax of the scores; a row sums to 1");
-  put("Changes to the model", head.interventions);
-  put("Written by", "weir " + head.weir);
-}
-
-function option(select, value, text) {
-  const o = $(select).appendChild(make("option", "", text));
-  o.value = value;
+  tell("Model", head.model);
+  tell("Model's fingerprint", head.fingerprint);
+  tell("Tokenizer's fingerprint", head.tokenizer);
+  tell("Heads", grouped(head.heads.length));
+  tell("Text", head.source);
+  tell("Source", head.text);
+  tell("Windows", grouped(maps.length) + (head.ctx ? ", of " + grouped(head.ctx) + " tokens at most" : ""));
+  tell("BOS", head.bos ? "before each window" : "none");
+  tell("Weights", "softmax of the scores; a row sums to 1");
+  tell("Changes to the model", head.interventions);
+  tell("Written by", "weir " + head.weir);
 }
 
 // A window's document and its first words.
@@ -195,7 +178,6 @@ $("before").addEventListener("click", () => stepMap(-1));
 $("behind").addEventListener("click", () => stepMap(1));
 $("first").addEventListener("change", refresh);
 $("choices").addEventListener("submit", event => event.preventDefault());
-$("help-button").addEventListener("click", () => $("help").showModal());
 addEventListener("hashchange", () => shown && openAddress());
 
 provenance();
@@ -205,4 +187,4 @@ if (shown)
 else
   $("cell").append(make("p", "plain", "No window was looked at."));
 $("text").focus({preventScroll: true});
-requestAnimationFrame(() => setTimeout(() => performance.mark("map-painted")));
+markPainted("map-painted");

@@ -130,9 +130,9 @@ static weir_status end(weir_attention_sink *sink, weir_err *err)
         return no_memory(err);
     weir_svg_begin(sink->out, fmax(420, p->width), p->y + MARGIN, "weir attention", "attention patterns");
     fprintf(sink->out, "<text x=\"%d\" y=\"24\" font-size=\"15\" font-weight=\"bold\">attention of ", MARGIN);
-    weir_svg_text(sink->out, a->model, strlen(a->model), 60, false);
+    weir_svg_text(sink->out, a->run.model, strlen(a->run.model), 60, false);
     fprintf(sink->out, "</text>\n<text x=\"%d\" y=\"42\" fill=\"#545c6b\">", MARGIN);
-    weir_svg_text(sink->out, a->source, strlen(a->source), 80, false);
+    weir_svg_text(sink->out, a->run.source, strlen(a->run.source), 80, false);
     fprintf(
         sink->out,
         "</text>\n<text x=\"%d\" y=\"60\" fill=\"#545c6b\">rows read columns: white 0, deep orange 1; a row sums to "

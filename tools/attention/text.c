@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/changes.h"
+#include "cli/terminal.h"
 #include "lens/token.h"
-#include "neurons/heat.h"
 #include "view.h"
 
 enum { TOKEN = 12, LABEL = 5 + 1 + TOKEN + 1 + 4 + 1 + 5 + 1 + TOKEN + 1, CELL = 2 };
@@ -136,27 +137,22 @@ static weir_status map(weir_attention_sink *sink, const weir_attention_map *m, w
 
 /* --- the head */
 
-static void put_safe(maps *t, const char *z)
-{
-    t->text.n = 0;
-    weir_text_printable(&t->text, z, strlen(z));
-    fwrite(t->text.p ? t->text.p : "", 1, t->text.n, t->sink.out);
-}
-
 static weir_status begin(weir_attention_sink *sink, const weir_attention_about *a, weir_err *err)
 {
     maps *t = (maps *)sink;
     fputs("attention  ", sink->out);
     weir_bold_begin(sink->out, t->colour);
-    put_safe(t, a->model);
+    weir_put_safe(t->sink.out, &t->text, a->run.model);
     weir_colour_end(sink->out, t->colour);
     fputs("  ", sink->out);
-    put_safe(t, a->source);
-    fprintf(sink->out, "\nweights of softmax(scores), rows sum to 1; BOS %s\n", a->bos ? "yes" : "no");
-    if (a->interventions) {
+    weir_put_safe(t->sink.out, &t->text, a->run.source);
+    fprintf(sink->out, "\nweights of softmax(scores), rows sum to 1; BOS %s\n", a->run.bos ? "yes" : "no");
+    char *changes = a->run.interventions ? weir_changes_words(a->run.interventions) : NULL;
+    if (changes) {
         fputs("values changed by ", sink->out);
-        put_safe(t, a->interventions);
+        weir_put_safe(t->sink.out, &t->text, changes);
         fputc('\n', sink->out);
+        free(changes);
     }
     return weir_attention_begin(sink, a, err);
 }
@@ -168,17 +164,14 @@ static void drop(weir_attention_sink *sink)
     free(sink);
 }
 
-weir_attention_sink *weir_attention_text_new(FILE *out, const weir_tokenizer *tok, int width, int colour)
+weir_attention_sink *weir_attention_text_new(FILE *out, const weir_tokenizer *tok, int width, weir_colour colour)
 {
     maps *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
     t->sink = (weir_attention_sink){begin, map, weir_attention_end, drop, out, tok, NULL};
     t->width = width;
-    t->colour = colour == 0     ? WEIR_COLOUR_NONE
-                : colour == 16  ? WEIR_COLOUR_16
-                : colour == 256 ? WEIR_COLOUR_256
-                                : WEIR_COLOUR_TRUE;
+    t->colour = colour;
     t->utf8 = weir_utf8_locale();
     return &t->sink;
 }

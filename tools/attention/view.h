@@ -3,7 +3,8 @@
 #ifndef WEIR_TOOLS_ATTENTION_VIEW_H
 #define WEIR_TOOLS_ATTENTION_VIEW_H
 
-#include <weir/weir.h>
+#include "cli/provenance.h"
+#include "cli/terminal.h"
 
 typedef struct weir_attention_head {
     int layer, head;
@@ -11,12 +12,7 @@ typedef struct weir_attention_head {
 
 /* What stands at the head of every output. Texts are never NULL but where said. Borrowed until end. */
 typedef struct weir_attention_about {
-    const char *model, *fingerprint, *tokenizer; /* name; hex; fingerprint */
-    const char *source;                          /* the text's name: a file, "arguments", ... or the dump's path */
-    const char *text;                            /* JSON: what the text was (cli/identity.h); NULL: not known */
-    const char *interventions;                   /* JSON; NULL: none */
-    bool bos;
-    int64_t ctx, stride; /* of windows, in tokens */
+    weir_provenance run;
     int64_t V;
     const weir_attention_head *head; /* [n_heads] by layer and head */
     int n_heads;
@@ -53,8 +49,8 @@ struct weir_attention_sink {
     const weir_attention_about *about; /* set by begin */
 };
 
-/* Each NULL: out of memory. colour: 0 none, 16, 256, 1 << 24. */
-weir_attention_sink *weir_attention_text_new(FILE *out, const weir_tokenizer *tok, int width, int colour);
+/* Each NULL: out of memory. */
+weir_attention_sink *weir_attention_text_new(FILE *out, const weir_tokenizer *tok, int width, weir_colour colour);
 weir_attention_sink *weir_attention_tsv_new(FILE *out, const weir_tokenizer *tok);
 weir_attention_sink *weir_attention_ndjson_new(FILE *out, const weir_tokenizer *tok);
 weir_attention_sink *weir_attention_svg_new(FILE *out, const weir_tokenizer *tok);

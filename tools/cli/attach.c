@@ -249,7 +249,7 @@ static void write_intervention(weir_jsonw *w, const weir_attached_hook *h)
     weir_jsonw_end(w);
 }
 
-char *weir_attach_json(const weir_attach *a)
+static char *json_of(const weir_attach *a, const weir_edits *edits)
 {
     char *text = NULL;
     size_t size;
@@ -259,11 +259,22 @@ char *weir_attach_json(const weir_attach *a)
         return NULL;
     weir_jsonw_init(&w, f);
     weir_jsonw_array(&w);
+    weir_edits_write(edits, &w);
     for (int i = 0; i < a->n; i++)
         if (weir_run_hook_writes(a->run, a->hook[i].index))
             write_intervention(&w, &a->hook[i]);
     weir_jsonw_end(&w);
     return fclose(f) == 0 ? text : (free(text), NULL);
+}
+
+char *weir_attach_interventions(const weir_attach *a)
+{
+    return json_of(a, NULL);
+}
+
+char *weir_attach_json(const weir_attach *a)
+{
+    return json_of(a, a->edits);
 }
 
 void weir_attach_say(const weir_attach *a, const weir_cli *cli)
@@ -284,6 +295,7 @@ void weir_attach_say(const weir_attach *a, const weir_cli *cli)
 void weir_attach_write(const weir_attach *a, weir_jsonw *w)
 {
     weir_jsonw_array(w);
+    weir_edits_write(a->edits, w);
     for (int i = 0; i < a->n; i++) {
         int64_t missed, rows = weir_run_hook_changed(a->run, a->hook[i].index, &missed);
         if (rows < 0)

@@ -8,7 +8,7 @@
 #ifndef WEIR_CLI_ATTACH_H
 #define WEIR_CLI_ATTACH_H
 
-#include "tool.h"
+#include "edits.h"
 
 /* --hook --ablate --scale --add --set --patch --project-out */
 typedef struct weir_attach_args {
@@ -26,6 +26,7 @@ typedef struct weir_attached_hook {
 
 typedef struct weir_attach {
     const weir_run *run;
+    const weir_edits *edits;  /* of the run; NULL: none */
     weir_attached_hook *hook; /* [n] in the order of the command line */
     int n;
 } weir_attach;
@@ -39,11 +40,14 @@ void weir_attach_free(weir_attach *a);
 bool weir_attach_only_writes(const weir_attach *a);
 /* What changes values, as the JSON array that a dump keeps (lib/record/README.md, `interventions`). Reads the files
  * that are named, up to 64 MiB each. To be freed; NULL when out of memory. */
+char *weir_attach_interventions(const weir_attach *a);
+/* That, and before it the edits of the run: all that makes its values others than the model's own. */
 char *weir_attach_json(const weir_attach *a);
 /* The built-in hooks with their arguments, for --help. */
 void weir_attach_help(FILE *out);
 
-/* How many rows each intervention has changed: a line each on stderr, or an array as the value that comes next. */
+/* How many rows each intervention has changed: a line each on stderr, or an array (the edits before them) as the value
+ * that comes next. */
 void weir_attach_say(const weir_attach *a, const weir_cli *cli);
 void weir_attach_write(const weir_attach *a, weir_jsonw *w);
 

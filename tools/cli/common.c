@@ -25,6 +25,8 @@ static const weir_opt run_opts[] = {
      offsetof(weir_run_args, batch)},
 };
 const weir_opt_group weir_opts_run = {"Running", run_opts, sizeof run_opts / sizeof *run_opts};
+const weir_opt_group weir_opts_run_here = {"Running", run_opts, 3};
+const weir_opt_group weir_opts_processor = {"Running", run_opts, 2};
 
 static const weir_opt text_opts[] = {
     {"file", 'f', NULL, WEIR_OPT_LIST, "PATH", 0, 0, NULL, "read text or JSONL, .gz or not; - is standard input",
@@ -42,6 +44,12 @@ static const weir_opt text_opts[] = {
      "only the I-th of N blocks of documents, of about equal size, I from 0 to N-1: N runs, on any machines, make the "
      "whole: weir merge joins their dumps, neuron-top --merge its results, logit-lens --merge those of --corpus",
      offsetof(weir_text_args, shard)},
+    {"chat", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
+     "a document is a message to the model: its own chat template goes round it, up to where the answer begins. JSONL: "
+     "the field (without --field \"messages\") is a message, or a list of {\"role\", \"content\"}",
+     offsetof(weir_text_args, chat)},
+    {"system", 0, NULL, WEIR_OPT_STR, "TEXT", 0, 0, NULL, "with --chat, the message of the system before it",
+     offsetof(weir_text_args, system)},
 };
 const weir_opt_group weir_opts_text = {"Text", text_opts, sizeof text_opts / sizeof *text_opts};
 
@@ -92,6 +100,15 @@ const char *weir_model_path(const weir_model_args *a, char *buf, size_t n, weir_
 bool weir_cli_given(const weir_cli *cli, const char *name)
 {
     return weir_opt_given(cli->tool->options, cli->given, name);
+}
+
+bool weir_cli_has(const weir_cli *cli, const char *name)
+{
+    for (const weir_opt_use *use = cli->tool->options; use->group; use++)
+        for (int i = 0; i < use->group->n; i++)
+            if (strcmp(use->group->opt[i].name, name) == 0)
+                return true;
+    return false;
 }
 
 char *weir_command_line(const weir_cli *cli)

@@ -19,14 +19,19 @@ typedef struct weir_run_args {
     int64_t batch;
 } weir_run_args;
 extern const weir_opt_group weir_opts_run;
+/* Its first ones alone. Where a pass has as many rows as the tool makes: no --batch. Where nothing is run: no --memory
+ * either. */
+extern const weir_opt_group weir_opts_run_here, weir_opts_processor;
 
-/* --file --docs --jsonl --field --shard: where text comes from (cli/input.h) */
+/* --file --docs --jsonl --field --shard --chat --system: where text comes from (cli/input.h) */
 typedef struct weir_text_args {
     weir_opt_list files;
     const char *docs;
     bool jsonl;
     const char *field;
     const char *shard; /* "I/N"; NULL: the whole text */
+    bool chat;          /* documents are messages to the model: its chat template goes round them */
+    const char *system; /* NULL: none */
 } weir_text_args;
 extern const weir_opt_group weir_opts_text;
 
@@ -54,6 +59,8 @@ const char *weir_model_path(const weir_model_args *a, char *buf, size_t n, weir_
 
 /* Does the option of this name stand on the command line? Its value may be the default's all the same. */
 bool weir_cli_given(const weir_cli *cli, const char *name);
+/* Does the tool have an option of this name? */
+bool weir_cli_has(const weir_cli *cli, const char *name);
 
 /* The command line as one line that a shell reads back; owned by the caller (free), NULL when out of memory. */
 char *weir_command_line(const weir_cli *cli);

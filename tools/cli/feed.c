@@ -149,8 +149,8 @@ static void add_rows(weir_feed *f, int64_t from, int64_t to, int64_t end, int sl
 
 /* --- documents */
 
-/* weir_doc is borrowed from the reader until the next document; this copy lasts as long as the batch. */
-static bool copy_doc(weir_batch_doc *to, const weir_doc *from, const char *source)
+/* weir_doc is borrowed from the reader until the next document. */
+bool weir_batch_doc_take(weir_batch_doc *to, const weir_doc *from, const char *source)
 {
     size_t bytes = sizeof(weir_field) * (size_t)from->n_fields + strlen(source) + 1;
     for (int i = 0; i < from->n_fields; i++)
@@ -224,6 +224,24 @@ static weir_status take_ids(weir_feed *f, const weir_doc *doc, const char *sourc
     return WEIR_OK;
 }
 
+/* A text, or the conversation that a document holds. */
+static weir_status encode(weir_feed *f, const weir_doc *doc, const char *source, weir_tokens *t, weir_err *err)
+{
+    weir_status s = f->o.chat ? weir_chat_encode_doc(f->o.chat, doc->text, doc->json, f->o.system, t, err)
+                              : weir_tokenizer_encode(f->tok, doc->text.p, doc->text.n, t, err);
+    return s == WEIR_OK ? s : weir_err_where(err, source, NULL, doc->byte_off);
+}
+
+weir_status weir_feed_tokens(weir_feed *f, const weir_doc *doc, const char *source, weir_tokens *out, weir_err *err)
+{
+    if (!f->o.rows->ids)
+        return encode(f, doc, source, out, err);
+    WEIR_TRY(take_ids(f, doc, source, err));
+    *out = f->ids;
+    f->ids = (weir_tokens){0};
+    return WEIR_OK;
+}
+
 /* Takes the first of the rows that --positions asks for back: an earlier run has them. */
 static void skip_rows(weir_feed *f, uint8_t *keep, int64_t len)
 {
@@ -238,10 +256,7 @@ static weir_status open_doc(weir_feed *f, const weir_doc *doc, const char *sourc
 {
     feed_doc *d = &f->d;
     weir_tokens *t = f->o.rows->ids ? &f->ids : &f->encoded;
-    if (f->o.rows->ids)
-        WEIR_TRY(take_ids(f, doc, source, err));
-    else if (weir_tokenizer_encode(f->tok, doc->text.p, doc->text.n, t, err) != WEIR_OK)
-        return weir_err_where(err, source, NULL, doc->byte_off);
+    WEIR_TRY(f->o.rows->ids ? take_ids(f, doc, source, err) : encode(f, doc, source, t, err));
     d->t = *t;
     d->bos = f->bos;
     int64_t bound = f->o.rows->max_tokens ? f->o.rows->max_tokens - f->counts.tokens - d->bos : INT64_MAX;
@@ -258,7 +273,7 @@ static weir_status open_doc(weir_feed *f, const weir_doc *doc, const char *sourc
     }
     WEIR_TRY(weir_positions_keep(&f->positions, doc, source, &d->t, d->bos, d->len, d->keep, err));
     skip_rows(f, d->keep, d->len);
-    if (!copy_doc(&d->entry, doc, source))
+    if (!weir_batch_doc_take(&d->entry, doc, source))
         return no_memory(err);
     d->open = true;
     d->begun = false;
@@ -397,7 +412,10 @@ weir_status weir_feed_new(weir_feed **out, const weir_tokenizer *tok, weir_docs 
     if (s == WEIR_OK && f->positions.field && o->rows->ids)
         s = weir_fail(err, WEIR_E_ARG, "@%s is about the bytes of a text, but --ids gives token ids",
                       f->positions.field);
-    if (s == WEIR_OK)
+    if (s == WEIR_OK && f->positions.field && o->chat)
+        s = weir_fail(err, WEIR_E_ARG, "@%s is about the bytes of a document, but with --chat the template is the text",
+                      f->positions.field);
+    if (s == WEIR_OK && !o->chat) /* whose template says where BOS stands */
         s = weir_feed_bos(o->rows, tok, &f->bos, err);
     if (s == WEIR_OK)
         s = weir_feed_stride(o->rows, o->ctx, f->bos, &f->stride, err);

@@ -27,6 +27,8 @@ typedef struct weir_feed_options {
     int64_t ctx;               /* tokens of a window at most: --ctx, or the model's context */
     int64_t batch;             /* rows of a batch at most */
     int64_t vocab;             /* ids are below this */
+    weir_chat *chat;           /* documents are conversations; NULL: they are text. Borrowed */
+    const char *system;        /* of a chat: the message of the system; NULL: none */
 } weir_feed_options;
 
 /* A document whose first kept row is `first` of this batch's (the same as the next document's: it has none here). Its
@@ -61,12 +63,19 @@ WEIR_CHECKED weir_status weir_feed_stride(const weir_row_args *rows, int64_t ctx
  * none. */
 WEIR_CHECKED weir_status weir_feed_bos(const weir_row_args *rows, const weir_tokenizer *tok, bool *bos, weir_err *err);
 
+/* A copy of doc without its text and ids, which lasts until its `own` is freed. False: out of memory. */
+bool weir_batch_doc_take(weir_batch_doc *to, const weir_doc *from, const char *source);
+
 /* tok and docs are borrowed; tok may be NULL when the documents are token ids. */
 WEIR_CHECKED weir_status weir_feed_new(weir_feed **out, const weir_tokenizer *tok, weir_docs *docs,
                                        const weir_feed_options *o, weir_err *err);
 void weir_feed_free(weir_feed *f);
-/* Before the first batch: the first `rows` kept rows are passed over, as if nobody had asked for them; their documents are
- * announced all the same. What a resumed run does. */
+/* The tokens of a document, as the feed has them, without BOS, into out (weir_tokens_free). For tools that read the
+ * documents themselves. */
+WEIR_CHECKED weir_status weir_feed_tokens(weir_feed *f, const weir_doc *doc, const char *source, weir_tokens *out,
+                                          weir_err *err);
+/* Before the first batch: the first `rows` kept rows are passed over, as if nobody had asked for them; their documents
+ * are announced all the same. What a resumed run does. */
 void weir_feed_skip(weir_feed *f, int64_t rows);
 /* *b = NULL at the end. Valid until the next call. A batch may have documents and no rows. */
 WEIR_CHECKED weir_status weir_feed_next(weir_feed *f, const weir_batch **b, weir_err *err);

@@ -75,6 +75,7 @@ static int compare(const weir_cli *cli, const char *path, weir_dump_reader *r, c
                           {"storage", storage},
                           {"compress", compress},
                           {"interventions", o->interventions},
+                          {"edits", o->edits},
                           {"run_options", o->run_options},
                           {"shard", block}};
     if (weir_dump_has_logprob(r) != o->logprob)

@@ -90,7 +90,8 @@ static size_t distance(const char *a, const char *b)
 const char *weir_nearest(const char *name, const char *const *names, int n)
 {
     const char *near = NULL;
-    size_t least = strlen(name) / 3 + 2; /* further away than this is another word, not a slip */
+    /* Further away than this is another word, not a slip; of a short name one letter in two would be. */
+    size_t least = strlen(name) <= 4 ? 2 : strlen(name) / 3 + 2;
     for (int i = 0; i < n; i++) {
         size_t d = distance(name, names[i]);
         /* A beginning of a name counts as a near miss: --pos for --positions. */

@@ -61,6 +61,10 @@ static void put_options(weir_jsonw *w, const weir_session_args *a)
     weir_jsonw_key_cstr(w, "docs", a->text.docs);
     weir_jsonw_key_cstr(w, "field", a->text.field);
     weir_jsonw_key_int(w, "jsonl", a->text.jsonl);
+    if (a->text.chat) {
+        weir_jsonw_key_bool(w, "chat", true);
+        weir_jsonw_key_cstr(w, "system", a->text.system);
+    }
     weir_jsonw_key_int(w, "ids", a->rows.ids);
     weir_jsonw_key_int(w, "max_tokens", a->rows.max_tokens);
     weir_jsonw_key_cstr(w, "positions", a->rows.positions);

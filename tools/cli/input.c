@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "output.h"
 #include "say.h"
 
 enum { PATIENCE_MS = 2000, SHARDS_MAX = 1000000 };
@@ -67,6 +68,9 @@ static int check_text(const weir_cli *cli, const char *text)
     ssize_t n = file_start(text, start, sizeof start, &st);
     if (is_hdf5(start, n))
         return weir_cli_usage(cli, "%s is an HDF5 file, not a text to run", text);
+    if (n >= 0 && (weir_ends_with(text, ".h5") || weir_ends_with(text, ".h5.part") || weir_ends_with(text, ".hdf5")))
+        return weir_cli_usage(cli, "%s is a file that does not begin as HDF5 does: it is damaged, or --file reads it",
+                              text);
     if (n >= 0)
         weir_cli_note(cli, "\"%s\" is taken as text; --file %s would read the file of that name", text, text);
     return WEIR_EXIT_OK;
@@ -109,7 +113,8 @@ static void docs_options(weir_docs_options *o, const weir_text_args *text, bool 
         if (strcmp(text->docs, word[i]) == 0)
             o->split = (weir_docs_split)i;
     o->ids = ids;
-    o->field = text->field ? text->field : ids ? "ids" : "text";
+    o->field = text->field ? text->field : ids ? "ids" : text->chat ? "messages" : "text";
+    o->json_value = text->chat;
     if (text->jsonl || text->field)
         o->format = WEIR_DOCS_JSONL;
 }
@@ -250,6 +255,7 @@ void weir_input_title(const weir_input *in, char *buf, size_t n)
     snprintf(buf, n, "%s", in->sentence ? "the first of brook's sentences" : o->n_texts ? "arguments" : "");
     for (int i = 0; i < o->n_paths && at < n; i++) {
         const char *slash = strrchr(o->paths[i], '/'), *name = slash ? slash + 1 : o->paths[i];
-        at += (size_t)snprintf(buf + at, n - at, "%s%s", i ? ", " : "", strcmp(name, "-") == 0 ? "standard input" : name);
+        at +=
+            (size_t)snprintf(buf + at, n - at, "%s%s", i ? ", " : "", strcmp(name, "-") == 0 ? "standard input" : name);
     }
 }

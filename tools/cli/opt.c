@@ -302,17 +302,32 @@ static weir_opt_result read_arguments(opt_parser *p, weir_opt_operands *operands
     return WEIR_OPT_OK;
 }
 
+/* Is one of the options "a|b" given? *known: the tool has one of them. */
+static bool any_given(const opt_parser *p, const char *names, bool *known)
+{
+    bool given = false;
+    *known = false;
+    for (size_t n; n = strcspn(names, "|"), n; names += n + (names[n] != 0)) {
+        opt_ref r = find_long(p, names, n);
+        *known |= r.opt != NULL;
+        given |= r.opt && p->given[r.index];
+    }
+    return given;
+}
+
 static weir_opt_result check_rules(opt_parser *p, const weir_opt_rule *rule)
 {
     for (; rule && rule->name; rule++) {
-        opt_ref a = find_long(p, rule->name, strlen(rule->name));
-        opt_ref b = find_long(p, rule->other, strlen(rule->other));
-        if (!a.opt || !b.opt || !p->given[a.index])
+        bool has_a, has_b;
+        bool a = any_given(p, rule->name, &has_a), b = any_given(p, rule->other, &has_b);
+        int n = (int)strcspn(rule->other, "|");
+        if (!has_b || !a)
             continue;
-        if (rule->kind == WEIR_OPT_EXCLUDES && p->given[b.index])
+        if (rule->kind == WEIR_OPT_EXCLUDES && b)
             return bad(p, "--%s and --%s exclude each other", rule->name, rule->other);
-        if (rule->kind == WEIR_OPT_NEEDS && !p->given[b.index])
-            return bad(p, "--%s has a meaning only with --%s", rule->name, rule->other);
+        if (rule->kind == WEIR_OPT_NEEDS && !b)
+            return bad(p, "--%s has a meaning only with --%.*s%s%s", rule->name, n, rule->other,
+                       rule->other[n] ? " or --" : "", rule->other[n] ? rule->other + n + 1 : "");
     }
     return WEIR_OPT_OK;
 }

@@ -54,7 +54,7 @@ typedef struct weir_opt_use {
 typedef struct weir_opt_rule {
     const char *name; /* NULL ends the list */
     enum { WEIR_OPT_EXCLUDES, WEIR_OPT_NEEDS } kind;
-    const char *other;
+    const char *other; /* NEEDS: "a|b": one of them */
 } weir_opt_rule;
 
 typedef struct weir_opt_operands {

@@ -28,6 +28,8 @@ static bool is_ours(const weir_output_file *o)
         return false;
     buf[fread(buf, 1, sizeof buf - 1, f)] = 0;
     fclose(f);
+    if (o->begin && !*o->begin)
+        buf[strcspn(buf, "\n")] = 0;
     return o->begin && strncasecmp(buf, o->begin, strlen(o->begin)) == 0 && (!o->holds || strstr(buf, o->holds));
 }
 
@@ -37,14 +39,51 @@ static bool is_same_file(const struct stat *file, const char *path)
     return stat(path, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
 }
 
-/* Does the command line name this file a second time? Each word counts, and what stands behind its first `=`. */
+/* Of the directory that a path names something in: "./x" and "x" name one thing. */
+static bool stat_directory(const char *path, struct stat *st)
+{
+    const char *slash = strrchr(path, '/');
+    char *dir = strndup(slash ? path : ".", slash > path ? (size_t)(slash - path) : 1);
+    const bool there = dir && stat(dir, st) == 0;
+    free(dir);
+    return there;
+}
+
+bool weir_output_same(const char *a, const char *b)
+{
+    const char *x = strrchr(a, '/'), *y = strrchr(b, '/');
+    struct stat st, of;
+    if (stat(a, &st) == 0)
+        return is_same_file(&st, b);
+    if (strcmp(x ? x + 1 : a, y ? y + 1 : b) != 0 || !stat_directory(a, &st) || !stat_directory(b, &of))
+        return strcmp(a, b) == 0;
+    return st.st_dev == of.st_dev && st.st_ino == of.st_ino;
+}
+
+/* Is it this file, or a value out of it: FILE[::NAME][@ROW][*C]? */
+static bool is_of_file(const struct stat *file, const char *text)
+{
+    char name[4096];
+    const char *part = strstr(text, "::");
+    if (is_same_file(file, text))
+        return true;
+    const size_t n = part ? (size_t)(part - text) : strcspn(text, "@*");
+    return n < sizeof name && snprintf(name, sizeof name, "%.*s", (int)n, text) > 0 && is_same_file(file, name);
+}
+
+/* A word of the command line: itself, behind its first `=`, or behind the letter of a short option. */
+static bool word_names(const struct stat *file, const char *word)
+{
+    const char *value = strchr(word, '=');
+    const bool short_option = word[0] == '-' && word[1] && word[1] != '-';
+    return is_of_file(file, word) || (value && is_of_file(file, value + 1)) || (short_option && is_of_file(file, word + 2));
+}
+
 static bool is_named_twice(const weir_cli *cli, const struct stat *file)
 {
     int n = 0;
-    for (int i = 1; i < cli->argc; i++) {
-        const char *value = strchr(cli->argv[i], '=');
-        n += is_same_file(file, cli->argv[i]) || (value && is_same_file(file, value + 1));
-    }
+    for (int i = 1; i < cli->argc; i++)
+        n += word_names(file, cli->argv[i]);
     return n > 1;
 }
 

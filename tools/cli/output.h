@@ -7,10 +7,19 @@
 
 typedef struct weir_output_file {
     const char *path;  /* NULL or "-": standard output */
-    const char *begin; /* how an earlier output of this kind begins; letters of either case */
+    const char *begin; /* how an earlier output of this kind begins; letters of either case. "": by its first line, which
+                          holds, somewhere, what is named below */
     const char *holds; /* and what its first 4 KiB hold besides; NULL: no more is asked */
     bool force;
 } weir_output_file;
+
+/* The last two of a form: tools have a table of them. */
+typedef struct weir_output_mark {
+    const char *begin, *holds;
+} weir_output_mark;
+
+/* Do two names mean one file, there or not? */
+bool weir_output_same(const char *a, const char *b);
 
 /* Can a file be made, or replaced, at `path`? A device could be destroyed, reading a pipe may wait for ever, and what the
  * command line reads must not be written over. An error has been said. */

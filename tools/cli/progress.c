@@ -27,6 +27,14 @@ const char *weir_commas(int64_t n, char buf[32])
     return buf;
 }
 
+const char *weir_rounded(double x, int digits, bool sign, char buf[32])
+{
+    const int n = snprintf(buf, 32, sign ? "%+#.*g" : "%#.*g", digits, x);
+    if (n > 0 && buf[n - 1] == '.')
+        buf[n - 1] = 0;
+    return buf;
+}
+
 void weir_progress_start(weir_progress *p, weir_cli *cli)
 {
     *p = (weir_progress){.shown = !cli->quiet && isatty(STDERR_FILENO) != 0, .start = weir_now()};

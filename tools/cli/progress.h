@@ -25,5 +25,8 @@ void weir_progress_stop(weir_progress *p, weir_cli *cli);
 
 /* n with commas between thousands, into buf; returns buf. */
 const char *weir_commas(int64_t n, char buf[32]);
+/* x with that many significant digits, zeros at its end included, so that columns of numbers line up; into buf; returns
+ * buf. sign: also a plus. */
+const char *weir_rounded(double x, int digits, bool sign, char buf[32]);
 
 #endif

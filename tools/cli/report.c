@@ -1,5 +1,6 @@
 #include "report.h"
 
+#include <string.h>
 #include <sys/resource.h>
 
 #include "progress.h"
@@ -40,6 +41,18 @@ static double rate(const weir_report *r)
     return r->seconds > 0 ? (double)r->counts.tokens / r->seconds : 0;
 }
 
+static void say_fields(const weir_dump_summary *s, const weir_cli *cli)
+{
+    char a[64], names[sizeof s->dropped_name + 2 * WEIR_DROPPED_NAMES] = "";
+    for (int i = 0; i < WEIR_DROPPED_NAMES && *s->dropped_name[i]; i++) {
+        const bool more = i == WEIR_DROPPED_NAMES - 1;
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
+                 more ? "..." : s->dropped_name[i]);
+    }
+    weir_cli_note(cli, "%s not kept (%s): no scalar, new, or of another type than in the first document",
+                  count_text(s->dropped_fields, "field", a), names);
+}
+
 /* What was not kept of the input. Silence here would be a lie. */
 static void say_losses(const weir_report *r, const weir_cli *cli)
 {
@@ -50,8 +63,7 @@ static void say_losses(const weir_report *r, const weir_cli *cli)
     if (weir_docs_skipped(r->docs))
         weir_cli_note(cli, "%s skipped", count_text(weir_docs_skipped(r->docs), "empty document", a));
     if (r->summary.dropped_fields)
-        weir_cli_note(cli, "%s not kept: no scalar, new, or of another type than in the first document",
-                      count_text(r->summary.dropped_fields, "field", a));
+        say_fields(&r->summary, cli);
 }
 
 static void say_dump(const weir_report *r, const weir_cli *cli)

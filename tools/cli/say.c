@@ -8,12 +8,9 @@
 static void say(const weir_cli *cli, const char *text)
 {
     char line[2048];
-    int n = snprintf(line, sizeof line, "%s: %s", cli->tool ? cli->tool->name : "weir", text);
-    if (n >= (int)sizeof line)
-        n = (int)sizeof line - 1;
-    for (int i = 0; i < n; i++)
-        if ((unsigned char)line[i] < 32 || line[i] == 127)
-            line[i] = '?';
+    snprintf(line, sizeof line, "%s%s%s: %s", cli->parent ? cli->parent->name : "", cli->parent ? " " : "",
+             cli->tool ? cli->tool->name : "weir", text);
+    weir_make_printable(line);
     weir_progress_clear(cli->progress);
     fprintf(stderr, "%s\n", line);
 }
@@ -52,6 +49,12 @@ int weir_cli_fail(const weir_cli *cli, const weir_err *err)
     return WEIR_EXIT_FAILED;
 }
 
+int weir_cli_fail_at(const weir_cli *cli, const char *path, weir_err *err)
+{
+    weir_err_where(err, path, NULL, -1);
+    return weir_cli_fail(cli, err);
+}
+
 int weir_cli_usage(const weir_cli *cli, const char *fmt, ...)
 {
     char text[1800], line[2000];
@@ -59,8 +62,8 @@ int weir_cli_usage(const weir_cli *cli, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    snprintf(line, sizeof line, "%s (see weir %s%s--help)", text, cli->tool ? cli->tool->name : "",
-             cli->tool ? " " : "");
+    snprintf(line, sizeof line, "%s (see weir %s%s%s%s--help)", text, cli->parent ? cli->parent->name : "",
+             cli->parent ? " " : "", cli->tool ? cli->tool->name : "", cli->tool ? " " : "");
     say(cli, line);
     return WEIR_EXIT_USAGE;
 }

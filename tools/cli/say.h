@@ -1,5 +1,5 @@
-/* cli/say.h: talk, on stderr, one line each, with the tool's name before it. Control characters (file names may hold
- * them) are shown as '?'. A progress bar is taken off the terminal first. */
+/* cli/say.h: talk, on stderr, one line each, with the tool's name before it. What is not printable (file names
+ * may hold it) is shown as '?'. A progress bar is taken off the terminal first. */
 #ifndef WEIR_CLI_SAY_H
 #define WEIR_CLI_SAY_H
 
@@ -11,6 +11,8 @@ void weir_cli_note(const weir_cli *cli, const char *fmt, ...) WEIR_PRINTF(2, 3);
 int weir_cli_error(const weir_cli *cli, const char *fmt, ...) WEIR_PRINTF(2, 3);
 /* A library's error; returns WEIR_EXIT_FAILED. */
 int weir_cli_fail(const weir_cli *cli, const weir_err *err);
+/* The same, of the file at path where the error names none. */
+int weir_cli_fail_at(const weir_cli *cli, const char *path, weir_err *err);
 /* A wrong command line; the line ends with where help is. Returns WEIR_EXIT_USAGE. */
 int weir_cli_usage(const weir_cli *cli, const char *fmt, ...) WEIR_PRINTF(2, 3);
 /* A library's error about what stands on the command line: usage, unless files or memory are to blame. option: put

@@ -33,6 +33,15 @@ static bool with_space(const weir_tokenizer *tok, const char *text, size_t n)
     return one;
 }
 
+/* A word that is asked for without the space that stands before it in running text is another token, and seldom meant. */
+static void note_space(const weir_cli *cli, const char *option, const weir_tokenizer *tok, const char *text, size_t n)
+{
+    const bool word = (text[0] >= 'A' && text[0] <= 'Z') || (text[0] >= 'a' && text[0] <= 'z');
+    if (word && with_space(tok, text, n))
+        weir_cli_note(cli, "%s: \"%.*s\" begins a text or goes on in a word; behind a space the token is \" %.*s\"",
+                      option, (int)n, text, (int)n, text);
+}
+
 /* What a text is that is not one token. */
 static int several(const weir_cli *cli, const char *option, const weir_tokenizer *tok, const weir_tokens *t,
                    const char *text, size_t n)
@@ -66,8 +75,10 @@ int weir_token_named(const weir_cli *cli, const char *option, const weir_tokeniz
     const int32_t spelt = weir_tokenizer_find(tok, (weir_str){text, n});
     if (weir_tokenizer_encode(tok, text, n, &t, &err) != WEIR_OK)
         code = weir_cli_fail(cli, &err);
-    else if (t.n == 1 && t.lost_bytes == 0)
+    else if (t.n == 1 && t.lost_bytes == 0) {
         *id = t.id[0];
+        note_space(cli, option, tok, text, n);
+    }
     else if (spelt >= 0)
         *id = spelt;
     else

@@ -21,6 +21,7 @@ typedef struct weir_tool weir_tool;
 /* One run of a tool. */
 typedef struct weir_cli {
     const weir_tool *tool;
+    const weir_tool *parent; /* `tool` is a command of this tool; NULL: it stands for itself */
     int argc; /* the whole command line, for provenance */
     char **argv;
     const char **operand;
@@ -41,6 +42,9 @@ struct weir_tool {
     size_t args_size;                      /* of the struct that `run` gets */
     int (*run)(weir_cli *cli, void *args); /* returns an exit code */
     void (*more_help)(FILE *out);          /* appended to --help; may be NULL */
+    /* A tool of commands (`weir rome edit ...`): its commands, each a tool of its own; ends with NULL. It then needs no
+     * options, rules, args_size and run. */
+    const weir_tool *const *commands;
 };
 
 extern const weir_tool *const weir_tool_table[];

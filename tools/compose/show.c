@@ -2,8 +2,11 @@
 
 #include "cli/progress.h"
 #include "compose.h"
+#include "cli/terminal.h"
+#include "cli/printable.h"
 
 const char *const weir_compose_input_name[WEIR_COMPOSE_INPUTS] = {"q", "k", "v", "key", "up"};
+enum { LABEL = 11, CELL = 8 }; /* columns of the table of layers */
 static const char *const part_name[WEIR_COMPOSE_PARTS] = {"head", "neuron"};
 static const char *const weights_name[] = {"raw", "gain", "folded"}; /* in the order of weir_compose_weights */
 
@@ -100,6 +103,10 @@ static void put_json(const weir_composing *t)
     weir_jsonw_object(&w);
     weir_jsonw_key_cstr(&w, "model", t->info->name);
     weir_jsonw_key_cstr(&w, "weights", weights_name[t->a->weights]);
+    weir_jsonw_key(&w, "edits");
+    weir_jsonw_array(&w);
+    weir_edits_write(&t->edits, &w);
+    weir_jsonw_end(&w);
     weir_jsonw_key_double(&w, "chance", weir_compose_chance(t->model));
     weir_jsonw_key_bool(&w, "rope_left_out", has_rope(t));
     weir_jsonw_key(&w, "groups");
@@ -115,27 +122,53 @@ static void put_json(const weir_composing *t)
 
 /* --- text */
 
-/* Means of heads by layers: rows from, columns to. */
+/* Means of heads that write in layer `from`, for the readers of layers [first, end). */
+static void put_means_text(const weir_composing *t, const weir_compose_group *g, int64_t from, int64_t first,
+                           int64_t end)
+{
+    fprintf(t->out, "  from L%-3lld", (long long)from);
+    for (int64_t to = first; to < end; to++) {
+        const int64_t cell = from * t->info->L + to;
+        if (t->layer[to] && g->layer_pairs[cell])
+            fprintf(t->out, " %7.4f", g->layer_sum[cell] / (double)g->layer_pairs[cell]);
+        else if (t->layer[to])
+            fputs("       -", t->out);
+    }
+    fputc('\n', t->out);
+}
+
+/* The first layer behind as many chosen ones, from `first` on, as a page has room for. */
+static int64_t page_end(const weir_composing *t, int64_t first)
+{
+    const int room = (weir_width_of(t->a->width, t->out) - LABEL) / CELL;
+    int64_t end = first;
+    for (int used = 0; end < t->info->L && used + t->layer[end] <= (room > 1 ? room : 1); end++)
+        used += t->layer[end];
+    return end;
+}
+
+/* Means of heads by layers: rows from, columns to; in pages that are no wider than the terminal. */
 static void put_layers_text(const weir_composing *t, const weir_compose_group *g)
 {
     const int64_t l = t->info->L;
-    fputs("  mean    ", t->out);
-    for (int64_t to = 1; to < l; to++)
-        if (t->layer[to])
-            fprintf(t->out, "%*sto L%lld", to < 10 ? 4 : 3, "", (long long)to);
-    fputc('\n', t->out);
-    for (int64_t from = 0; from < l - 1; from++) {
-        if (!t->layer[from])
+    for (int64_t first = 1, end; first < l; first = end) {
+        bool any = false;
+        end = page_end(t, first);
+        for (int64_t to = first; to < end; to++)
+            any |= t->layer[to];
+        if (!any)
             continue;
-        fprintf(t->out, "  from L%-3lld", (long long)from);
-        for (int64_t to = 1; to < l; to++) {
-            const int64_t cell = from * l + to;
-            if (t->layer[to] && g->layer_pairs[cell])
-                fprintf(t->out, " %7.4f", g->layer_sum[cell] / (double)g->layer_pairs[cell]);
-            else if (t->layer[to])
-                fputs("       -", t->out);
+        fprintf(t->out, "%-*s", LABEL, "  mean");
+        for (int64_t to = first; to < end; to++) {
+            char name[32];
+            snprintf(name, sizeof name, "to L%lld", (long long)to);
+            if (t->layer[to])
+                fprintf(t->out, "%*s", CELL, name);
         }
         fputc('\n', t->out);
+        for (int64_t from = 0; from < end - 1; from++) /* later ones write for no layer of this page */
+            if (t->layer[from])
+                put_means_text(t, g, from, first, end);
     }
 }
 
@@ -162,7 +195,8 @@ void weir_compose_put(const weir_composing *t)
     }
     if (t->a->format != WEIR_COMPOSE_TEXT)
         return;
-    fprintf(t->out, "%s, %s weights: composition scores; chance is %.4f, 1 / sqrt(%lld)%s\n", t->info->name,
+    weir_put_printable(t->out, t->info->name, 0);
+    fprintf(t->out, ", %s weights: composition scores; chance is %.4f, 1 / sqrt(%lld)%s\n",
             weights_name[t->a->weights], weir_compose_chance(t->model), (long long)t->info->C,
             has_rope(t) ? "; RoPE is left out" : "");
     for (int from = 0; from < WEIR_COMPOSE_PARTS; from++)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/signals.h"
 #include "compose.h"
 
 bool weir_composing_room(weir_composing *t)
@@ -35,6 +36,7 @@ void weir_composing_free(weir_composing *t)
     free(t->layer);
     weir_asks_free(&t->asks);
     weir_compose_free(t->c);
+    weir_edits_free(&t->edits);
     weir_model_free(t->model);
 }
 
@@ -53,6 +55,8 @@ static void rank(weir_compose_group *g, int64_t k, const weir_compose_pair *p)
 static void take(weir_composing *t, weir_compose_group *g, const weir_compose_pair *p)
 {
     const int64_t cell = p->from.layer * t->info->L + p->to.layer;
+    if (t->scored++ == 0)
+        weir_compose_put_head(t);
     weir_compose_put_pair(t, g, p);
     if (isnan(p->score)) /* one of them is 0 */
         return;
@@ -141,11 +145,19 @@ static weir_status take_parts(weir_composing *t, weir_compose_part part, int64_t
     return st;
 }
 
-weir_status weir_composing_take(weir_composing *t, weir_err *err)
+weir_status weir_composing_take(weir_composing *t, weir_progress *bar, weir_err *err)
 {
+    int64_t layers = 0, done = 0;
+    for (int64_t l = 0; l < t->info->L; l++)
+        layers += t->layer[l];
     for (int64_t to = 0; to < t->info->L; to++)
-        for (int64_t from = 0; t->layer[to] && from <= to; from++)
+        for (int64_t from = 0; t->layer[to] && from <= to; from++) {
             for (int pair = 0; t->layer[from] && pair < WEIR_COMPOSE_PARTS * WEIR_COMPOSE_PARTS; pair++)
                 WEIR_TRY(take_parts(t, (weir_compose_part)(pair % 2), from, (weir_compose_part)(pair / 2), to, err));
+            if (weir_signals_seen())
+                return weir_fail(err, WEIR_E_IO, "stopped by signal %d", weir_signals_seen());
+            done += t->layer[from];
+            weir_progress_update(bar, (double)done / (double)(layers * (layers + 1) / 2), -1);
+        }
     return WEIR_OK;
 }

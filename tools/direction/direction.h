@@ -2,6 +2,7 @@
  *
  *   source.c   dumps, their hook, the class of each document, which documents are held out
  *   rows.c     the examples: one pass over the dumps, or over the pairs of two
+ *   massive.c  a first row that drowns the others: a remark
  *   methods.c  mean, pca
  *   probe.c    the logistic probe
  *   score.c    accuracy and AUC of a direction
@@ -94,6 +95,9 @@ WEIR_CHECKED weir_status weir_examples_each(const weir_direction *d, int side, w
                                             weir_err *err);
 /* Each training pair's difference, positive minus negative. */
 WEIR_CHECKED weir_status weir_pairs_each(const weir_direction *d, weir_example_take *take, void *ctx, weir_err *err);
+
+/* --- massive.c: says so where the first rows of documents are much longer than the others, and count with them. */
+WEIR_CHECKED weir_status weir_direction_note_massive(const weir_direction *d, weir_err *err);
 
 /* --- methods.c, probe.c: vector, threshold and what the method has besides */
 WEIR_CHECKED weir_status weir_direction_means(weir_direction *d, weir_err *err);

@@ -2,15 +2,37 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "cli/progress.h"
 #include "cli/signals.h"
 #include "direction.h"
 
 enum { MOST_FLOATS = 1 << 18 }; /* that are read at a time, or one row */
 
+/* One way through all documents. A method makes two or three, a probe one for each of its steps, whose number nobody
+ * knows: the bar shows how far the pass is. */
+typedef struct pass {
+    weir_progress bar;
+    int64_t docs, done;
+} pass;
+
+static void begin_pass(pass *p, const weir_direction *d, int n_dumps)
+{
+    p->docs = p->done = 0;
+    for (int k = 0; k < n_dumps; k++)
+        p->docs += weir_dump_n_docs(d->dump[k].r);
+    weir_progress_start(&p->bar, d->cli);
+}
+
+static void tick(pass *p)
+{
+    weir_progress_update(&p->bar, (double)p->done++ / (double)p->docs, -1);
+}
+
 /* One dump as it is gone through. */
 typedef struct reading {
     const weir_direction *d;
     const weir_direction_dump *u;
+    pass *pass;
     int64_t room; /* rows */
     float *raw;   /* [room, n] */
     double *x;    /* [n] */
@@ -109,6 +131,7 @@ static weir_status take_dump(reading *g, int side, weir_example_take *take, void
         weir_example e = {.class = weir_direction_class(g->u, i), .side = weir_direction_side(g->d, g->u, i)};
         if (weir_signals_seen())
             return WEIR_STOP;
+        tick(g->pass);
         if (e.class >= 0 && (side < 0 || side == e.side))
             WEIR_TRY(take_doc(g, i, &e, take, ctx, err));
     }
@@ -117,15 +140,19 @@ static weir_status take_dump(reading *g, int side, weir_example_take *take, void
 
 weir_status weir_examples_each(const weir_direction *d, int side, weir_example_take *take, void *ctx, weir_err *err)
 {
-    for (int k = 0; k < d->n_dumps; k++) {
+    pass p;
+    weir_status st = WEIR_OK;
+    begin_pass(&p, d, d->n_dumps);
+    for (int k = 0; k < d->n_dumps && st == WEIR_OK; k++) {
         reading g;
-        weir_status st = begin(&g, d, &d->dump[k], err);
+        st = begin(&g, d, &d->dump[k], err);
+        g.pass = &p;
         if (st == WEIR_OK)
             st = take_dump(&g, side, take, ctx, err);
         end(&g);
-        WEIR_TRY(st);
     }
-    return WEIR_OK;
+    weir_progress_stop(&p.bar, d->cli);
+    return st;
 }
 
 /* --- pairs */
@@ -162,15 +189,19 @@ static weir_status take_pairs(reading g[2], int64_t doc, weir_example_take *take
 weir_status weir_pairs_each(const weir_direction *d, weir_example_take *take, void *ctx, weir_err *err)
 {
     reading g[2] = {{0}};
+    pass p;
     weir_status st = begin(&g[0], d, &d->dump[0], err);
     if (st == WEIR_OK)
         st = begin(&g[1], d, &d->dump[1], err);
+    begin_pass(&p, d, 1);
     for (int64_t i = 0; st == WEIR_OK && i < weir_dump_n_docs(d->dump[0].r); i++) {
+        tick(&p);
         if (weir_signals_seen())
             st = WEIR_STOP;
         else if (weir_direction_side(d, &d->dump[0], i) == WEIR_TRAINING)
             st = take_pairs(g, i, take, ctx, err);
     }
+    weir_progress_stop(&p.bar, d->cli);
     end(&g[0]);
     end(&g[1]);
     return st;

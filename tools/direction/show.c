@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "direction.h"
+#include "cli/printable.h"
 
 static const char *const method_name[] = {"mean", "pca", "probe"}, *const rows_name[] = {"last", "all", "mean"};
 static const char *const class_name[] = {"negative", "positive"}, *const side_name[] = {"training", "held_out"};
@@ -149,7 +150,9 @@ static void show_components(const weir_direction *d)
 
 static void show_text(const weir_direction *d)
 {
-    printf("%s of %s, %lld wide: ", method_name[d->a->method], d->hook->name, (long long)d->n);
+    printf("%s of ", method_name[d->a->method]);
+    weir_put_printable(stdout, d->hook->name, 0);
+    printf(", %lld wide: ", (long long)d->n);
     if (d->classes)
         printf("length %.6g; positive where direction . row > %.6g\n", d->norm, d->threshold);
     else

@@ -3,15 +3,15 @@
 #include <string.h>
 
 #include "cli/draw.h"
+#include "cli/from.h"
 #include "cli/say.h"
 #include "direction.h"
 
-enum { MOST_LISTED = 8 }; /* names in an error */
+enum { MOST_LISTED = 8 /* names in an error */, SEVERAL = -2 /* hooks fit */ };
 
 static const char *attr(const weir_direction_dump *u, const char *name)
 {
-    const char *text = weir_dump_attr(u->r, name);
-    return text ? text : "";
+    return weir_from_attr(u->r, name, "");
 }
 
 /* --- dumps */
@@ -24,12 +24,11 @@ static int open_dump(weir_direction *d, int k)
     if (weir_dump_open(&u->r, u->path, &err) != WEIR_OK)
         return weir_cli_fail(d->cli, &err);
     weir_dump_set_threads(u->r, (int)d->a->threads);
-    const char *first = weir_dump_attr(u->r, "shard_first_doc");
-    if (first && (!weir_parse_int(first, &u->first_doc) || u->first_doc < 0))
-        return weir_cli_error(d->cli, "%s: shard_first_doc is %s", u->path, first);
-    if (!weir_dump_is_complete(u->r))
-        weir_cli_note(d->cli, "%s is not complete: the %lld rows that all its hooks have are read", u->path,
-                      (long long)weir_dump_rows(u->r));
+    weir_from_part part;
+    if (weir_from_part_of(u->r, &part, &err) != WEIR_OK)
+        return weir_cli_fail_at(d->cli, u->path, &err);
+    u->first_doc = part.first_doc;
+    weir_from_note_incomplete(d->cli, u->r, u->path);
     return WEIR_EXIT_OK;
 }
 
@@ -89,7 +88,7 @@ static int no_hook(const weir_direction *d, const weir_direction_dump *u, const 
         code = weir_cli_error(d->cli, "out of memory");
     else if (!*list)
         code = weir_cli_error(d->cli, "%s holds no hook of whole rows: weir trace --dump records some", u->path);
-    else if (name)
+    else if (name && u->hook != SEVERAL)
         code = weir_cli_error(d->cli, "%s lacks %s: it holds %s", u->path, name, list);
     else
         code = weir_cli_usage(d->cli, "%s holds several hooks, choose one with --hook: %s", u->path, list);
@@ -97,10 +96,35 @@ static int no_hook(const weir_direction *d, const weir_direction_dump *u, const 
     return code;
 }
 
+/* Is it what --site calls the point: resid_post for blocks.2.hook_resid_post? Hyphen and underscore are the same. */
+static bool is_site(const char *point, const char *site)
+{
+    const char *dot = strrchr(point, '.'), *own = dot ? dot + 1 : point;
+    own += strncmp(own, "hook_", 5) == 0 && strncmp(site, "hook_", 5) != 0 ? 5 : 0;
+    for (; *own && *own == (*site == '-' ? '_' : *site); own++)
+        site++;
+    return *own == 0 && *site == 0;
+}
+
+/* The hook of that name, or the only whole one of that site; -1: there is none. */
+static int named_hook(const weir_direction_dump *u, const char *name)
+{
+    int found = weir_dump_find(u->r, name);
+    if (found >= 0)
+        return found;
+    for (int i = 0; i < weir_dump_n_hooks(u->r); i++)
+        if (is_whole(weir_dump_hook_at(u->r, i)) && is_site(weir_dump_hook_at(u->r, i)->name, name)) {
+            if (found >= 0)
+                return SEVERAL;
+            found = i;
+        }
+    return found;
+}
+
 static int choose_hook(weir_direction *d, weir_direction_dump *u)
 {
-    const char *name = d->a->hook ? d->a->hook : d->hook ? d->hook->name : NULL;
-    u->hook = name ? weir_dump_find(u->r, name) : only_hook(u);
+    const char *name = d->hook ? d->hook->name : d->a->hook;
+    u->hook = name ? named_hook(u, name) : only_hook(u);
     if (u->hook < 0)
         return no_hook(d, u, name);
     const weir_dump_hook *h = weir_dump_hook_at(u->r, u->hook);
@@ -188,10 +212,8 @@ static int read_label(weir_direction *d, weir_direction_dump *u, label *l)
     if (!l->value && (type == WEIR_FIELD_STRING || type == WEIR_FIELD_OTHER))
         return weir_cli_usage(d->cli, "--label %s: the field holds text: --label %s=VALUE says which value is positive",
                               l->field, l->field);
-    if (read_classes(d, u, l, &err) != WEIR_OK) {
-        weir_err_where(&err, u->path, NULL, -1);
-        return weir_cli_fail(d->cli, &err);
-    }
+    if (read_classes(d, u, l, &err) != WEIR_OK)
+        return weir_cli_fail_at(d->cli, u->path, &err);
     return WEIR_EXIT_OK;
 }
 
@@ -261,10 +283,8 @@ static int count(weir_direction *d)
 {
     weir_err err = {0};
     for (int k = 0; k < d->n_dumps; k++)
-        if (count_dump(d, &d->dump[k], &err) != WEIR_OK) {
-            weir_err_where(&err, d->dump[k].path, NULL, -1);
-            return weir_cli_fail(d->cli, &err);
-        }
+        if (count_dump(d, &d->dump[k], &err) != WEIR_OK)
+            return weir_cli_fail_at(d->cli, d->dump[k].path, &err);
     const int code = check_counts(d);
     if (code == WEIR_EXIT_OK && d->unlabelled)
         weir_cli_note(d->cli, "%lld documents lack the field and are left out", (long long)d->unlabelled);

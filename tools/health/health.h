@@ -1,5 +1,6 @@
 /* health/health.h: what `weir health` measures and shows. The map of this directory:
  *
+ *   dump.c     rows of the stream out of a dump
  *   measure.c  rows of the stream to RMS, massive dimensions, massive positions, values that are not finite
  *   median.c   medians, exact and of any number of values
  *   show.c     text, TSV, NDJSON, JSON
@@ -21,9 +22,9 @@ typedef struct weir_health_args {
     weir_session_args session;
     weir_opt_list layers;
     double dim_ratio, norm_ratio;
-    int64_t k;
+    int64_t k, width; /* width 0: as the terminal's */
     int per, format;
-    const char *out;
+    const char *from, *out;
     bool force;
 } weir_health_args;
 
@@ -77,6 +78,9 @@ typedef struct weir_health {
     weir_cli *cli;
     const weir_health_args *a;
     weir_session s;
+    const char *dump; /* NULL: a text is run */
+    struct weir_health_dump *from;
+    const char *interventions; /* of the dump: JSON */
     weir_selector *sel; /* the layers */
     weir_health_line *line;
     int n_lines;
@@ -91,18 +95,30 @@ typedef struct weir_health {
     double start;
 } weir_health;
 
+/* Sets the lines that --layer asks for; returns an exit code; an error has been said. */
+int weir_health_choose_lines(weir_health *h);
+
+/* dump.c: opens h->dump and its model; reads it all. They return an exit code; an error has been said. */
+int weir_health_open_dump(weir_health *h);
+int weir_health_read_dump(weir_health *h);
+void weir_health_close_dump(weir_health *h);
+
+/* The next row of the window; its RMS in each line is then set in h->w.rms, by weir_health_value. */
+void weir_health_add(weir_health *h, const weir_health_place *at, bool first);
+/* Counts a line's row; returns its RMS. NaN: it is not finite. */
+double weir_health_value(weir_health *h, int line, const float *x, bool first, const weir_health_place *at);
 /* The run's hook that reads the lines. */
 extern const weir_hook_class weir_health_reader;
 /* After a pass: its kept rows. Windows that end in it are finished, and their positions shown if that was asked for. */
 void weir_health_take(weir_health *h, const weir_batch *b);
-/* Behind the last pass. */
+/* Ends the window, if one is open. */
 void weir_health_end(weir_health *h);
 /* The median RMS of a line: exact if the text was one window, else within 0.2 %. NaN: no row is finite. */
 double weir_health_median(const weir_health *h, int line);
 
-/* What stands above the lines of --per position, and each of them: row i of the window. */
-void weir_health_put_head(const weir_health *h);
-void weir_health_put_position(const weir_health *h, int64_t i);
+/* --per position: the window that ends. Text that is too wide for the terminal has a page for some of the lines, then one
+ * for the next. */
+void weir_health_put_window(const weir_health *h);
 /* Everything else, in the form that was asked for. False: out of memory. */
 bool weir_health_put(const weir_health *h);
 

@@ -80,8 +80,7 @@ static void take_dims(weir_health *h, int line, const float *x, bool first, cons
             take_dim(&h->line[line], &dim[c], x[c], median, first, at);
 }
 
-/* Returns the row's RMS; NaN: it is not finite. */
-static double take_value(weir_health *h, int line, const float *x, bool first, const weir_health_place *at)
+double weir_health_value(weir_health *h, int line, const float *x, bool first, const weir_health_place *at)
 {
     weir_health_line *l = &h->line[line];
     const int64_t n = h->s.info->C;
@@ -113,7 +112,7 @@ static weir_status on_value(void *self, const weir_value *v, weir_err *err)
     for (int64_t t = 0; t < r->n; t++) {
         const weir_health_place at = {.doc = r->tag[t], .pos = r->doc_pos[t], .id = r->id[t]};
         if (r->keep[t])
-            *rms++ = take_value(h, line, v->data + t * v->width, r->pos[t] == 0, &at);
+            *rms++ = weir_health_value(h, line, v->data + t * v->width, r->pos[t] == 0, &at);
     }
     return WEIR_OK;
 }
@@ -155,7 +154,7 @@ static void compare(weir_health *h, int line, int64_t i)
     }
 }
 
-static void end_window(weir_health *h)
+void weir_health_end(weir_health *h)
 {
     if (h->w.n == 0)
         return;
@@ -170,38 +169,39 @@ static void end_window(weir_health *h)
         weir_health_token *t = &h->token[2 * (int64_t)h->w.place[i].id + h->w.first[i]];
         t->rows++;
         t->massive += h->w.massive[i] > 0;
-        if (h->a->per == WEIR_HEALTH_POSITION)
-            weir_health_put_position(h, i);
     }
+    if (h->a->per == WEIR_HEALTH_POSITION)
+        weir_health_put_window(h);
     h->windows++;
     h->w.n = 0;
 }
 
+void weir_health_add(weir_health *h, const weir_health_place *at, bool first)
+{
+    h->w.place[h->w.n] = *at;
+    h->w.first[h->w.n++] = first;
+    h->rows++;
+}
+
 static void add_row(weir_health *h, const weir_batch *b, int64_t kept, int64_t doc)
 {
-    const int64_t i = h->w.n++, batch = h->a->session.run.batch;
-    h->w.place[i] = (weir_health_place){.doc = doc, .pos = b->kept.pos[kept], .id = b->kept.id[kept]};
-    h->w.first[i] = b->kept.ctx_pos[kept] == 0;
+    const int64_t i = h->w.n, batch = h->a->session.run.batch;
+    const weir_health_place at = {.doc = doc, .pos = b->kept.pos[kept], .id = b->kept.id[kept]};
+    weir_health_add(h, &at, b->kept.ctx_pos[kept] == 0);
     for (int line = 0; line < h->n_lines; line++)
         h->w.rms[line * h->s.ctx + i] = h->batch[line * batch + kept];
-    h->rows++;
 }
 
 void weir_health_take(weir_health *h, const weir_batch *b)
 {
     int64_t seq = 0, end = b->n_seq ? b->seq[0].n : 0;
     if (!b->continues)
-        end_window(h);
+        weir_health_end(h);
     for (int64_t i = 0; i < b->kept.n; i++) {
         for (; b->kept_row[i] >= end; end += b->seq[++seq].n)
-            end_window(h);
+            weir_health_end(h);
         add_row(h, b, i, b->seq[seq].tag);
     }
-}
-
-void weir_health_end(weir_health *h)
-{
-    end_window(h);
 }
 
 double weir_health_median(const weir_health *h, int line)

@@ -1,7 +1,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "cli/printable.h"
 #include "cli/progress.h"
+#include "cli/terminal.h"
 #include "health.h"
 
 /* --- tokens and lists of lines */
@@ -11,11 +13,15 @@ static weir_str bytes_of(const weir_health *h, int32_t id)
     return h->s.tok ? weir_tokenizer_bytes(h->s.tok, id) : (weir_str){NULL, 0};
 }
 
-/* A token as JSON text, which no terminal minds. */
+/* A token between quotes: for people, or in TSV as JSON text. */
 static void put_token(const weir_health *h, int32_t id)
 {
     const weir_str bytes = bytes_of(h, id);
     weir_jsonw w;
+    if (h->a->format == WEIR_HEALTH_TEXT) {
+        weir_put_token(h->out, bytes, id, 0);
+        return;
+    }
     weir_jsonw_init(&w, h->out);
     weir_jsonw_str(&w, bytes.p, bytes.n);
 }
@@ -141,13 +147,23 @@ static ranked *list_tokens(const weir_health *h, int64_t *n)
 
 /* --- positions */
 
-void weir_health_put_head(const weir_health *h)
+/* Columns of the text: a place, then a number a line, then a token, for which there is this much room. */
+enum { PLACE = 31, CELL = 10, TOKEN = 17 };
+
+/* The line behind the last one that has room beside line `first`. */
+static int page_end(const weir_health *h, int first)
 {
-    if (h->a->format == WEIR_HEALTH_NDJSON)
-        return;
+    if (h->a->format == WEIR_HEALTH_TSV)
+        return h->n_lines;
+    const int room = (weir_width_of(h->a->width, h->out) - PLACE - TOKEN) / CELL, left = h->n_lines - first;
+    return first + (left <= room ? left : room > 1 ? room : 1);
+}
+
+static void put_head(const weir_health *h, int first, int end)
+{
     const bool tsv = h->a->format == WEIR_HEALTH_TSV;
     fprintf(h->out, tsv ? "doc\tpos\tid\tmassive" : "%8s %6s %7s %7s", "document", "pos", "id", "massive");
-    for (int line = 0; line < h->n_lines; line++)
+    for (int line = first; line < end; line++)
         fprintf(h->out, tsv ? "\t%s" : " %9s", h->line[line].name);
     fputs(tsv ? "\ttext\n" : "  token\n", h->out);
 }
@@ -168,21 +184,36 @@ static void put_position_json(const weir_health *h, int64_t i)
     fputc('\n', h->out);
 }
 
-void weir_health_put_position(const weir_health *h, int64_t i)
+static void put_position(const weir_health *h, int64_t i, int first, int end)
 {
     const weir_health_place *at = &h->w.place[i];
-    if (h->a->format == WEIR_HEALTH_NDJSON) {
-        put_position_json(h, i);
-        return;
-    }
     const bool tsv = h->a->format == WEIR_HEALTH_TSV;
     fprintf(h->out, tsv ? "%lld\t%lld\t%d\t%lld" : "%8lld %6lld %7d %7lld", (long long)at->doc, (long long)at->pos,
             at->id, (long long)h->w.massive[i]);
-    for (int line = 0; line < h->n_lines; line++)
-        fprintf(h->out, tsv ? "\t%.9g" : " %9.4g", h->w.rms[line * h->s.ctx + i]);
+    for (int line = first; line < end; line++) {
+        const double rms = h->w.rms[line * h->s.ctx + i];
+        char buf[32];
+        tsv ? fprintf(h->out, "\t%.9g", rms) : fprintf(h->out, " %9s", weir_rounded(rms, 4, false, buf));
+    }
     fputs(tsv ? "\t" : "  ", h->out);
     put_token(h, at->id);
     fputc('\n', h->out);
+}
+
+void weir_health_put_window(const weir_health *h)
+{
+    if (h->a->format == WEIR_HEALTH_NDJSON) {
+        for (int64_t i = 0; i < h->w.n; i++)
+            put_position_json(h, i);
+        return;
+    }
+    for (int first = 0, end; first < h->n_lines; first = end) {
+        end = page_end(h, first);
+        if (h->windows == 0 || end - first < h->n_lines) /* one page goes on from window to window */
+            put_head(h, first, end);
+        for (int64_t i = 0; i < h->w.n; i++)
+            put_position(h, i, first, end);
+    }
 }
 
 /* --- TSV */
@@ -375,7 +406,10 @@ static void put_json(const weir_health *h, const ranked *tokens, int64_t n_token
     put_tokens_json(h, &w, NULL, tokens, n_tokens);
     weir_jsonw_end(&w);
     weir_jsonw_key(&w, "interventions");
-    weir_attach_write(&h->s.attach, &w);
+    if (h->dump)
+        weir_jsonw_json(&w, h->interventions);
+    else
+        weir_attach_write(&h->s.attach, &w);
     weir_jsonw_end(&w);
     fputc('\n', h->out);
 }
@@ -397,13 +431,16 @@ static void put_place(const weir_health *h, const weir_health_place *at)
 static void put_layers_text(const weir_health *h)
 {
     char rows[32], windows[32];
-    fprintf(h->out, "%s: RMS of the residual stream, %s row%s in %s window%s%s%s\n", h->s.info->name,
+    weir_put_printable(h->out, h->s.info->name, 0);
+    fprintf(h->out, ": RMS of the residual stream, %s row%s in %s window%s%s%s\n",
             weir_commas(h->rows, rows), plural(h->rows), weir_commas(h->windows, windows), plural(h->windows),
             h->s.bos ? ", BOS first" : "", h->windows == 1 ? "" : "; medians within 0.2 %");
     fprintf(h->out, "%-5s %10s %10s %10s  at document    pos  token\n", "", "mean", "median", "max");
     for (int i = 0; i < h->n_lines; i++) {
         const weir_health_line *l = &h->line[i];
-        fprintf(h->out, "%-5s %10.4g %10.4g %10.4g    ", l->name, mean_of(l), weir_health_median(h, i), max_of(l));
+        char mean[32], median[32], max[32];
+        fprintf(h->out, "%-5s %10s %10s %10s    ", l->name, weir_rounded(mean_of(l), 4, false, mean),
+                weir_rounded(weir_health_median(h, i), 4, false, median), weir_rounded(max_of(l), 4, false, max));
         if (l->rows)
             put_place(h, &l->max_at);
         else

@@ -18,7 +18,7 @@ static int open_tuned(weir_lens_job *j)
 int weir_lens_ask_lines(weir_lens_job *j, bool (*there)(void *ctx, const weir_point *p), void *ctx)
 {
     const weir_lens_choice c = {.sites = j->sites ? j->sites : "resid_post",
-                                .layers = j->layers && strcmp(j->layers, "all") != 0 ? j->layers : NULL,
+                                .layers = j->layers,
                                 .step = j->a->step,
                                 .norm = (weir_lens_norm)j->a->norm,
                                 .there = there,
@@ -121,8 +121,6 @@ static void describe(weir_lens_job *j)
     const weir_tokenizer *tok = j->session.tok;
     weir_lens_about *a = &j->about;
     int64_t size = tok ? weir_tokenizer_size(tok) : info->V;
-    a->model = info->name;
-    a->tokenizer = tok ? weir_tokenizer_fingerprint(tok) : "";
     a->norm = norm[j->a->norm];
     a->lens = j->a->tuned ? j->cells.translate.title : "logit lens";
     a->line = j->stack.line;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/report.h"
 #include "cli/say.h"
 #include "neurons/ask.h"
 
@@ -44,6 +45,7 @@ static int check_meaning(const weir_lens_job *j)
     static const char *const of_positions[] = {"target", "contrast", "stat", "k", "bottom-up", "color", "width", NULL};
     static const char *const of_counting[] = {"site",       "layer",        "layer-step", "norm", "tuned",
                                               "no-softcap", "mask-padding", "positions",  "mask", NULL};
+    static const char *const of_run[] = {"model", "batch", "kernel", NULL};
     const char *name = first_given(j->cli, of_positions);
     if (name)
         return weir_cli_usage(j->cli, "--%s is about single positions, and this is about a whole text (--corpus)",
@@ -52,8 +54,12 @@ static int check_meaning(const weir_lens_job *j)
     if (name)
         return weir_cli_usage(j->cli, "--%s says what to count, and %s holds what was counted: run --corpus again",
                               name, j->result);
+    name = j->result ? first_given(j->cli, of_run) : NULL;
+    if (name)
+        return weir_cli_usage(j->cli, "--%s is about a run, and %s holds what one gave", name, j->result);
     if (j->format == WEIR_LENS_SVG || j->format == WEIR_LENS_HTML)
-        return weir_cli_usage(j->cli, "--corpus: its formats are text, tsv, ndjson and h5");
+        return weir_cli_usage(j->cli,
+                              "--corpus: its formats are text, tsv, ndjson and h5 (--stats-plot FILE.svg draws it)");
     if (j->format == WEIR_LENS_H5 && (!j->a->out || strcmp(j->a->out, "-") == 0))
         return weir_cli_usage(j->cli, "--format h5: a file is needed: -o FILE.h5");
     return WEIR_EXIT_OK;
@@ -139,10 +145,10 @@ static char *source_of(const weir_lens_job *j)
     weir_jsonw_init(&w, f);
     weir_jsonw_object(&w);
     weir_jsonw_key(&w, "text");
-    weir_jsonw_json(&w, a->text);
-    weir_jsonw_key_cstr(&w, "bos", a->bos ? "yes" : "no");
-    weir_jsonw_key_int(&w, "ctx", a->ctx);
-    weir_jsonw_key_int(&w, "stride", a->stride);
+    weir_jsonw_json(&w, a->run.text);
+    weir_jsonw_key_cstr(&w, "bos", a->run.bos ? "yes" : "no");
+    weir_jsonw_key_int(&w, "ctx", a->run.ctx);
+    weir_jsonw_key_int(&w, "stride", a->run.stride);
     weir_jsonw_key_cstr(&w, "positions", j->a->session.rows.positions);
     weir_jsonw_key_cstr(&w, "mask", j->a->mask);
     weir_jsonw_end(&w);
@@ -159,11 +165,11 @@ static weir_status describe(const weir_lens_job *j, weir_survey *s, weir_err *er
     char *source = source_of(j);
     if (!source)
         return weir_fail(err, WEIR_E_NOMEM, "out of memory");
-    const weir_survey_about about = {.model = a->model,
-                                     .fingerprint = a->fingerprint,
-                                     .tokenizer = a->tokenizer,
+    const weir_survey_about about = {.model = a->run.model,
+                                     .fingerprint = a->run.fingerprint,
+                                     .tokenizer = a->run.tokenizer,
                                      .source = source,
-                                     .interventions = a->interventions ? a->interventions : "[]",
+                                     .interventions = a->run.interventions ? a->run.interventions : "[]",
                                      .lens = a->lens,
                                      .norm = a->norm,
                                      .no_softcap = a->no_softcap,
@@ -214,6 +220,20 @@ static int count(weir_lens_job *j, counting *c)
     return code;
 }
 
+static void say(const weir_lens_job *j, const weir_survey *s)
+{
+    const int64_t rows = weir_survey_counts_of(s).rows;
+    const weir_report r = {.model = j->session.model,
+                           .run = j->session.run,
+                           .docs = j->session.in.docs,
+                           .counts = weir_feed_counts_of(j->session.feed),
+                           .rows = rows,
+                           .rows_run = rows,
+                           .seconds = weir_now() - j->start,
+                           .attach = &j->session.attach};
+    weir_report_say(&r, j->cli);
+}
+
 int weir_lens_corpus_put(weir_lens_job *j)
 {
     weir_err err = {0};
@@ -229,6 +249,8 @@ int weir_lens_corpus_put(weir_lens_job *j)
         code = weir_cli_fail(j->cli, &err);
     if (code == WEIR_EXIT_OK)
         code = weir_lens_corpus_show(j, c.s);
+    if (code == WEIR_EXIT_OK && !j->dump)
+        say(j, c.s);
     weir_survey_free(c.s);
     free(c.logprob);
     free(c.mask);
@@ -252,8 +274,7 @@ static int add(const weir_lens_job *j, weir_survey **s, const char *path)
     weir_survey_free(more);
     if (st == WEIR_OK)
         return WEIR_EXIT_OK;
-    weir_err_where(&err, path, NULL, -1);
-    return weir_cli_fail(j->cli, &err);
+    return weir_cli_fail_at(j->cli, path, &err);
 }
 
 /* Joined shards are the whole text; what is shown alone may be one of them. */

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/printable.h"
 #include "cli/say.h"
 #include "corpus.h"
 #include "neurons/output.h"
@@ -164,8 +165,10 @@ static void put_names(FILE *out, const weir_survey *s)
             fprintf(out, "\t%s_%s", name, quantile_name[q]);
     }
     fputs("\tagree\tagree_share\tright\tright_share", out);
-    for (int i = 0; i < weir_survey_n_sites(s); i++)
-        fprintf(out, "\tsettled_%s", weir_survey_site(s, i));
+    for (int i = 0; i < weir_survey_n_sites(s); i++) {
+        fputs("\tsettled_", out);
+        weir_put_printable(out, weir_survey_site(s, i), 0);
+    }
     fputc('\n', out);
 }
 
@@ -201,7 +204,9 @@ static void put_tsv(FILE *out, const weir_survey *s)
     put_names(out, s);
     for (int l = 0; l < weir_survey_n_lines(s); l++) {
         const weir_survey_line *line = weir_survey_line_at(s, l);
-        fprintf(out, "%s\t%d\t%s", line->name, line->layer, line->site);
+        weir_put_printable(out, line->name, 0);
+        fprintf(out, "\t%d\t", line->layer);
+        weir_put_printable(out, line->site, 0);
         for (int v = 0; v < WEIR_SURVEY_VALUES; v++) {
             const weir_survey_stat at = weir_survey_stat_of(s, l, (weir_survey_value)v);
             put_columns(out, &at);
@@ -235,8 +240,8 @@ int weir_lens_corpus_check_output(const weir_lens_job *j)
     if (code == WEIR_EXIT_OK)
         code = weir_output_place(j->cli, j->a->out);
     if (code == WEIR_EXIT_OK && access(j->a->out, F_OK) == 0 && !weir_survey_is_file(j->a->out))
-        return weir_cli_error(j->cli, "%s exists and is no result of logit-lens --corpus: choose another name",
-                              j->a->out);
+        return weir_cli_error(j->cli, "%s exists and is no result of logit-lens --corpus: choose another name%s",
+                              j->a->out, j->a->force ? " (--force is not for HDF5 files)" : "");
     return code;
 }
 

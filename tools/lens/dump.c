@@ -1,6 +1,5 @@
 /* logit-lens from a dump of `weir trace`: the same rows give the same numbers as a run. The dump has the stream, the
  * model the final norm and the unembedding. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,9 +76,7 @@ static weir_status open_doc(dump *d, int64_t doc, weir_err *err)
     const weir_token_columns c = {.id = d->id, .pos = d->pos};
     if (rows.n)
         WEIR_TRY(weir_dump_read_tokens(d->r, rows.row, rows.n, &c, err));
-    for (int64_t i = 0; i < d->n; i++)
-        if (d->pos[i] < 0 || (i && d->pos[i] <= d->pos[i - 1]))
-            return weir_fail(err, WEIR_E_FORMAT, "positions of document %lld do not ascend", (long long)doc);
+    WEIR_TRY(weir_from_positions(d->pos, d->n, doc, err));
     return choose_rows(d, err);
 }
 
@@ -159,10 +156,8 @@ static int feed(weir_lens_job *j)
         st = flush(j, d, true, &err);
     if (weir_signals_seen())
         return weir_cli_error(j->cli, "stopped by signal %d", weir_signals_seen());
-    if (st != WEIR_OK) {
-        weir_err_where(&err, d->path, NULL, -1);
-        return weir_cli_fail(j->cli, &err);
-    }
+    if (st != WEIR_OK)
+        return weir_cli_fail_at(j->cli, d->path, &err);
     if (j->cells.cells == 0)
         return weir_cli_error(j->cli, "%s: no document has a row for --positions %s", d->path,
                               j->a->session.rows.positions);
@@ -208,33 +203,35 @@ static int find_hooks(weir_lens_job *j, dump *d)
             return lacks(j, d, j->stack.point[i], "");
         d->hook[i] = weir_dump_find(d->r, j->stack.point[i]->name);
     }
-    if (j->stack.n == 1)
+    if (j->stack.n == 1 && !j->layers)
         return weir_cli_error(j->cli, "%s has no layer of --site %s: weir trace --layer all --site %s records them",
                               d->path, j->sites ? j->sites : "resid_post", j->sites ? j->sites : "resid_post");
     return WEIR_EXIT_OK;
 }
 
-static void describe(weir_lens_job *j, dump *d)
+static int find_part(weir_lens_job *j, dump *d)
 {
-    weir_lens_about *a = &j->about;
-    const char *interventions = weir_from_attr(d->r, "interventions", "[]");
+    weir_err err = {0};
+    weir_from_part part;
+    if (weir_from_part_of(d->r, &part, &err) != WEIR_OK)
+        return weir_cli_fail_at(j->cli, d->path, &err);
+    d->first_doc = part.first_doc;
+    j->shard = part.shard;
+    j->shards = part.shards;
+    return WEIR_EXIT_OK;
+}
+
+static int describe(weir_lens_job *j, const dump *d)
+{
     const char *storage = weir_from_attr(d->r, "storage", "float32");
-    a->fingerprint = j->fingerprint;
-    a->source = d->path;
-    a->text = weir_dump_attr(d->r, "run_options");
-    a->bos = strcmp(weir_from_attr(d->r, "bos", "no"), "yes") == 0;
-    a->ctx = weir_from_attr_int(d->r, "ctx");
-    a->stride = weir_from_attr_int(d->r, "stride");
-    a->interventions = strcmp(interventions, "[]") == 0 ? NULL : interventions;
-    d->first_doc = weir_from_attr_int(d->r, "shard_first_doc");
-    if (sscanf(weir_from_attr(d->r, "shard", ""), "%" SCNd64 "/%" SCNd64, &j->shard, &j->shards) != 2)
-        j->shard = j->shards = 0;
+    int code = weir_provenance_of_dump(&j->about.run, &j->room, &j->session, d->r, d->path);
+    if (code != WEIR_EXIT_OK)
+        return code;
     if (strcmp(storage, "float32") != 0)
         weir_cli_note(j->cli, "%s holds values rounded to %s: the last row is not exactly the model's own", d->path,
                       storage);
-    if (!weir_dump_is_complete(d->r))
-        weir_cli_note(j->cli, "%s is not complete: the %lld rows that all its hooks have are read", d->path,
-                      (long long)weir_dump_rows(d->r));
+    weir_from_note_incomplete(j->cli, d->r, d->path);
+    return WEIR_EXIT_OK;
 }
 
 /* --- opening */
@@ -262,17 +259,18 @@ int weir_lens_from_dump(weir_lens_job *j)
     weir_signals_catch();
     int code = weir_from_open(&d->r, &d->positions, &j->session, d->path);
     if (code == WEIR_EXIT_OK)
-        code = weir_from_model(&j->session, d->r, d->path, j->a->force, j->fingerprint);
+        code = weir_from_model(&j->session, d->r, d->path, j->a->force, j->room.fingerprint);
+    if (code == WEIR_EXIT_OK)
+        code = find_part(j, d);
     if (code == WEIR_EXIT_OK)
         code = find_hooks(j, d);
     if (code == WEIR_EXIT_OK)
         code = weir_from_tokenizer(&j->session);
     if (code == WEIR_EXIT_OK)
         code = weir_lens_ask(j);
-    if (code != WEIR_EXIT_OK)
-        return code;
-    describe(j, d);
-    return open_cells(j);
+    if (code == WEIR_EXIT_OK)
+        code = describe(j, d);
+    return code == WEIR_EXIT_OK ? open_cells(j) : code;
 }
 
 void weir_lens_close_dump(weir_lens_job *j)

@@ -83,9 +83,9 @@ void weir_lens_held_title(const weir_lens_held *h, int x)
     fprintf(out, "<text x=\"%d\" y=\"24\" font-size=\"15\" font-weight=\"bold\">", x);
     weir_svg_text(out, a->lens, strlen(a->lens), 60, false);
     fputs(" of ", out);
-    weir_svg_text(out, a->model, strlen(a->model), 60, false);
+    weir_svg_text(out, a->run.model, strlen(a->run.model), 60, false);
     fprintf(out, "</text>\n<text x=\"%d\" y=\"42\" fill=\"#545c6b\">", x);
-    weir_svg_text(out, a->source, strlen(a->source), 80, false);
+    weir_svg_text(out, a->run.source, strlen(a->run.source), 80, false);
     fputs("</text>\n", out);
 }
 

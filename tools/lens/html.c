@@ -9,8 +9,8 @@
  */
 #include <stdlib.h>
 
+#include "head.h"
 #include "page/page.h"
-#include "view.h"
 #include <lens_page.h>
 
 enum { BLOCK = 64 /* positions that the page reads at a time */ };
@@ -25,50 +25,21 @@ typedef struct html {
 
 /* --- the head */
 
-static void put_lines(weir_jsonw *w, const weir_lens_about *a)
-{
-    weir_jsonw_key(w, "lines");
-    weir_jsonw_array(w);
-    for (int l = 0; l < a->n_lines; l++) {
-        weir_jsonw_object(w);
-        weir_jsonw_key_cstr(w, "name", a->line[l].name);
-        weir_jsonw_key_cstr(w, "hook", a->line[l].hook);
-        weir_jsonw_key_cstr(w, "site", a->line[l].site);
-        weir_jsonw_key_int(w, "layer", a->line[l].layer);
-        weir_jsonw_end(w);
-    }
-    weir_jsonw_end(w);
-}
-
-static void put_stats(weir_jsonw *w, const weir_lens_about *a)
-{
-    weir_jsonw_key(w, "stats");
-    weir_jsonw_array(w);
-    for (int s = 0; s < WEIR_STAT_COUNT; s++)
-        if (a->has & 1u << s)
-            weir_jsonw_cstr(w, weir_lens_stat_name[s]);
-    weir_jsonw_end(w);
-    weir_jsonw_key_cstr(w, "shown", weir_lens_stat_name[a->shown]);
-}
-
 static void put_head(weir_jsonw *w, const void *ctx)
 {
     const weir_lens_about *a = ctx;
     weir_jsonw_object(w);
-    weir_jsonw_key_cstr(w, "weir", weir_version());
-    weir_jsonw_key_cstr(w, "model", a->model);
-    weir_jsonw_key_cstr(w, "fingerprint", a->fingerprint);
-    weir_jsonw_key_cstr(w, "tokenizer", a->tokenizer);
-    weir_jsonw_key_cstr(w, "source", a->source);
-    weir_jsonw_key_bool(w, "bos", a->bos);
-    weir_jsonw_key_cstr(w, "text", a->text);
-    weir_jsonw_key_int(w, "ctx", a->ctx);
-    weir_jsonw_key_int(w, "stride", a->stride);
+    weir_provenance_put_model(w, &a->run);
+    weir_jsonw_key_cstr(w, "source", a->run.source);
+    weir_jsonw_key_bool(w, "bos", a->run.bos);
+    weir_jsonw_key_cstr(w, "text", a->run.text);
+    weir_jsonw_key_int(w, "ctx", a->run.ctx);
+    weir_jsonw_key_int(w, "stride", a->run.stride);
     weir_jsonw_key_cstr(w, "norm", a->norm);
     weir_jsonw_key_bool(w, "no_softcap", a->no_softcap);
     weir_jsonw_key_int(w, "masked_from", a->padding_masked && a->padding_from < a->V ? a->padding_from : -1);
     weir_jsonw_key_cstr(w, "lens", a->lens);
-    weir_jsonw_key_cstr(w, "interventions", a->interventions);
+    weir_jsonw_key_cstr(w, "interventions", a->run.interventions);
     weir_jsonw_key_cstr(w, "target", a->target);
     weir_jsonw_key(w, "contrast");
     weir_jsonw_array(w);
@@ -77,8 +48,9 @@ static void put_head(weir_jsonw *w, const void *ctx)
     weir_jsonw_end(w);
     weir_jsonw_key_int(w, "k", a->k);
     weir_jsonw_key_int(w, "vocabulary", a->V);
-    put_stats(w, a);
-    put_lines(w, a);
+    weir_lens_put_stats(w, a);
+    weir_jsonw_key_cstr(w, "shown", weir_lens_stat_name[a->shown]);
+    weir_lens_put_lines(w, "name", a);
     weir_jsonw_end(w);
 }
 

@@ -56,11 +56,16 @@ typedef struct weir_lens_job {
     weir_lens_about about;
     weir_lens_cells cells;
     weir_lens_sink *sink[2];
-    char fingerprint[65], source[400], *text, *interventions, *target, *contrast[2];
+    weir_provenance_room room; /* of about.run */
+    char *target, *contrast[2];
     /* Fills batches until there are no more; returns an exit code. */
     int (*feed)(struct weir_lens_job *j);
     void *from; /* what feed reads, besides the session */
+    double start; /* of the program */
 } weir_lens_job;
+
+/* What --format, --json or the file's name ask for; never AUTO. */
+weir_lens_format weir_lens_format_of(const weir_lens_args *a);
 
 /* All return an exit code; an error has been said. */
 int weir_lens_options(weir_lens_job *j);

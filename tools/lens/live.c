@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/identity.h"
 #include "cli/say.h"
 #include "cli/signals.h"
 #include "job.h"
@@ -125,7 +124,8 @@ static int feed(weir_lens_job *j)
         return weir_cli_error(j->cli, "--positions %s: no document has such a row", s->a->rows.positions);
     if (j->cells.cells && weir_run_finish(s->run, stderr, &err) != WEIR_OK)
         return weir_cli_fail(j->cli, &err);
-    weir_attach_say(&s->attach, j->cli);
+    if (!j->a->corpus) /* whose summary says it */
+        weir_attach_say(&s->attach, j->cli);
     return WEIR_EXIT_OK;
 }
 
@@ -172,29 +172,11 @@ static int check_reach(const weir_lens_job *j)
 
 static int describe(weir_lens_job *j)
 {
-    weir_err err = {0};
     const weir_session *s = &j->session;
-    weir_lens_about *a = &j->about;
-    if (weir_model_fingerprint(s->model, false, j->fingerprint, &err) != WEIR_OK)
-        return weir_cli_fail(j->cli, &err);
-    j->text = weir_session_identity(s);
-    if (!j->text)
-        return WEIR_EXIT_FAILED;
-    j->interventions = weir_attach_json(&s->attach);
-    if (!j->interventions)
-        return weir_cli_error(j->cli, "out of memory");
-    weir_input_title(&s->in, j->source, sizeof j->source);
     const weir_docs_block *shard = weir_docs_block_of(s->in.docs);
     j->shard = shard ? shard->shard : 0;
     j->shards = shard ? shard->shards : 0;
-    a->source = j->source;
-    a->fingerprint = j->fingerprint;
-    a->text = j->text;
-    a->bos = s->bos;
-    a->ctx = s->ctx;
-    a->stride = s->stride;
-    a->interventions = strcmp(j->interventions, "[]") == 0 ? NULL : j->interventions;
-    return WEIR_EXIT_OK;
+    return weir_provenance_of_text(&j->about.run, &j->room, s);
 }
 
 /* A batch has as many rows as there is room for. */

@@ -1,28 +1,14 @@
 /* A head, then an object for each position: schema "weir-lens/1". README.md lists the keys. */
 #include <stdlib.h>
 
+#include "cli/printable.h"
 #include "head.h"
-#include "neurons/printable.h"
 
 typedef struct ndjson {
     weir_lens_sink sink; /* first: what callers hold */
     const weir_lens_about *a;
     weir_jsonw w;
 } ndjson;
-
-/* Bytes that are no UTF-8 text, as pairs of hexadecimal digits; null where the text says it all. */
-static void put_hex(weir_jsonw *w, weir_str bytes)
-{
-    weir_jsonw_key(w, "hex");
-    if (weir_utf8_valid(bytes.p, bytes.n) == bytes.n) {
-        weir_jsonw_null(w);
-        return;
-    }
-    fputc('"', w->f);
-    for (size_t i = 0; i < bytes.n; i++)
-        fprintf(w->f, "%02x", (unsigned)(uint8_t)bytes.p[i]);
-    fputc('"', w->f);
-}
 
 /* id, token, hex */
 static void put_names(ndjson *o, int32_t id)
@@ -31,7 +17,7 @@ static void put_names(ndjson *o, int32_t id)
     weir_jsonw_key_int(&o->w, "id", id);
     weir_jsonw_key(&o->w, "token");
     o->sink.tok ? weir_jsonw_str(&o->w, bytes.n ? bytes.p : "", bytes.n) : weir_jsonw_null(&o->w);
-    put_hex(&o->w, bytes);
+    weir_put_hex(&o->w, bytes.p, bytes.n);
 }
 
 static void put_token(ndjson *o, const char *key, int32_t id)

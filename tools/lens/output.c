@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "cli/say.h"
+#include "cli/terminal.h"
 #include "corpus.h"
-#include "neurons/output.h"
 
 /* How an earlier output of each form begins. */
 static const struct {
@@ -39,10 +39,8 @@ int weir_lens_check_output(const weir_lens_job *j)
 
 static weir_lens_sink *text_sink(const weir_lens_job *j, FILE *out)
 {
-    static const int colours[] = {
-        [WEIR_COLOUR_NONE] = 0, [WEIR_COLOUR_16] = 16, [WEIR_COLOUR_256] = 256, [WEIR_COLOUR_TRUE] = 1 << 24};
     const weir_lens_text_options o = {.width = weir_width_of(j->a->width, out),
-                                      .colour = colours[weir_colour_of((weir_colour_asked)j->a->color, out)],
+                                      .colour = weir_colour_of((weir_colour_asked)j->a->color, out),
                                       .bottom_up = j->a->bottom_up};
     return weir_lens_text_new(out, j->session.tok, &o);
 }

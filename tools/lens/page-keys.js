@@ -151,57 +151,39 @@ const keys = {
   f: toggleFirst,
   u: () => setOrder(!lastOnTop),
   t: otherTheme,
-  "?": () => $("help").showModal(),
+  "?": help,
   Escape: () => $("grid").focus(),
 };
 head.stats.slice(0, 9).forEach((name, i) => keys[i + 1] = () => setStat(name));
 // These scroll, unless the map has the focus.
 const mapKeys = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"];
 
-addEventListener("keydown", event => {
-  const at = document.activeElement, typing = at.closest("input, select, dialog");
-  const act = Object.hasOwn(keys, event.key) && keys[event.key];
-  if (!act || event.ctrlKey || event.altKey || event.metaKey || $("help").open || (typing && event.key !== "Escape"))
-    return;
-  if (mapKeys.includes(event.key) && at !== $("grid") && at !== document.body)
-    return;
-  event.preventDefault();
-  act();
-});
+listen(keys, mapKeys, at => at === $("grid"));
 
 // --- the beginning
 
-function option(select, value, text) {
-  const o = $(select).appendChild(make("option", "", text));
-  o.value = value;
-}
-
 function provenance() {
-  const put = (name, value) => {
-    if (value)
-      $("provenance").append(make("dt", "", name), make("dd", "", value));
-  };
   const norms = {recompute: "of each row itself", cached: "of the final row: parts of the final logits, no lens",
                  none: "left out: no norm, gain or bias"};
   $("what").textContent = [head.model, head.source].filter(x => x).join(" – ");
-  put("Model", head.model);
-  put("Model's fingerprint", head.fingerprint);
-  put("Tokenizer's fingerprint", head.tokenizer);
-  put("Lens", head.lens);
-  put("Norm's statistics", norms[head.norm] || head.norm);
-  put("Soft cap", head.no_softcap ? "left out: the final row is not the model's own" : "");
-  put("Text", head.source);
-  put("Source", head.text);
-  put("Windows", head.ctx ? grouped(head.ctx) + " tokens, the next " + grouped(head.stride) + " later" : "");
-  put("BOS", head.bos ? "before each window" : "none");
-  put("Documents", grouped(documents.length) + ", " + grouped(documents.reduce((n, d) => n + d.n, 0)) + " positions");
-  put("Asked about", {next: "the token that follows", final: "the final row's first token"}[head.target] ||
+  tell("Model", head.model);
+  tell("Model's fingerprint", head.fingerprint);
+  tell("Tokenizer's fingerprint", head.tokenizer);
+  tell("Lens", head.lens);
+  tell("Norm's statistics", norms[head.norm] || head.norm);
+  tell("Soft cap", head.no_softcap ? "left out: the final row is not the model's own" : "");
+  tell("Text", head.source);
+  tell("Source", head.text);
+  tell("Windows", head.ctx ? grouped(head.ctx) + " tokens, the next " + grouped(head.stride) + " later" : "");
+  tell("BOS", head.bos ? "before each window" : "none");
+  tell("Documents", grouped(documents.length) + ", " + grouped(documents.reduce((n, d) => n + d.n, 0)) + " positions");
+  tell("Asked about", {next: "the token that follows", final: "the final row's first token"}[head.target] ||
                      (head.target === null ? "" : shownToken(head.target)));
-  put("Contrast", head.contrast.length ? head.contrast.map(shownToken).join(" minus ") : "");
-  put("Vocabulary", grouped(head.vocabulary) + " tokens" +
+  tell("Contrast", head.contrast.length ? head.contrast.map(shownToken).join(" minus ") : "");
+  tell("Vocabulary", grouped(head.vocabulary) + " tokens" +
                     (head.masked_from < 0 ? "" : "; those from " + grouped(head.masked_from) + " on left out"));
-  put("Changes to the model", head.interventions === "[]" ? "" : head.interventions);
-  put("Written by", "weir " + head.weir);
+  tell("Changes to the model", head.interventions === "[]" ? "" : head.interventions);
+  tell("Written by", "weir " + head.weir);
 }
 
 // A document's number and its first words.
@@ -218,7 +200,6 @@ $("stat").addEventListener("change", event => setStat(event.target.value));
 $("first").addEventListener("change", refresh);
 $("up").addEventListener("change", event => setOrder(event.target.checked));
 $("choices").addEventListener("submit", event => event.preventDefault());
-$("help-button").addEventListener("click", () => $("help").showModal());
 addEventListener("hashchange", () => shown && openAddress());
 
 provenance();
@@ -236,4 +217,4 @@ if (shown) {
 } else
   refresh();
 $("grid").focus({preventScroll: true});
-requestAnimationFrame(() => setTimeout(() => performance.mark("map-painted")));
+markPainted("map-painted");

@@ -2,7 +2,7 @@
 #ifndef WEIR_TOOLS_LENS_SPLIT_H
 #define WEIR_TOOLS_LENS_SPLIT_H
 
-#include "neurons/printable.h"
+#include "cli/printable.h"
 
 /* Tokens [first, first + n) of a text share characters; n = 1: a token that stands for itself. */
 typedef struct weir_lens_split {

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "neurons/heat.h"
+#include "cli/changes.h"
+#include "cli/terminal.h"
 #include "ramp.h"
 #include "split.h"
 #include "token.h"
@@ -25,7 +26,6 @@ enum {
 typedef struct table {
     weir_lens_sink sink; /* first: what callers hold */
     weir_lens_text_options o;
-    weir_colour colour;
     bool utf8;
     const weir_lens_about *a;
     int label, number, cell; /* columns of a line's name, of a number, of a cell */
@@ -53,14 +53,6 @@ static weir_status no_memory(weir_err *err)
 
 /* --- the head */
 
-static void put_safe(table *t, const char *z)
-{
-    t->text.n = 0;
-    weir_text_printable(&t->text, z, strlen(z));
-    if (t->text.n)
-        fwrite(t->text.p, 1, t->text.n, t->sink.out);
-}
-
 /* What makes the numbers comparable with another run's. */
 static void put_provenance(table *t)
 {
@@ -69,18 +61,20 @@ static void put_provenance(table *t)
     FILE *out = t->sink.out;
     const weir_lens_about *a = t->a;
     int kind = strcmp(a->norm, "recompute") == 0 ? 0 : strcmp(a->norm, "cached") == 0 ? 1 : 2;
-    put_safe(t, a->lens);
+    weir_put_safe(t->sink.out, &t->text, a->lens);
     fprintf(out, "; final norm: %s", norm[kind]);
     if (a->no_softcap)
         fputs("; soft cap LEFT OUT", out);
     if (a->padding_masked && a->padding_from < a->V)
         fprintf(out, "; tokens from #%lld on LEFT OUT", (long long)a->padding_from);
-    fprintf(out, "; BOS %s\n", a->bos ? "yes" : "no");
-    if (!a->interventions)
+    fprintf(out, "; BOS %s\n", a->run.bos ? "yes" : "no");
+    char *changes = a->run.interventions ? weir_changes_words(a->run.interventions) : NULL;
+    if (!changes)
         return;
     fputs("values changed by ", out);
-    put_safe(t, a->interventions);
+    weir_put_safe(t->sink.out, &t->text, changes);
     fputc('\n', out);
+    free(changes);
 }
 
 static weir_status put_head(table *t, weir_err *err)
@@ -90,15 +84,15 @@ static weir_status put_head(table *t, weir_err *err)
     if (!shown)
         return no_memory(err);
     fputs("logit-lens  ", out);
-    weir_bold_begin(out, t->colour);
-    put_safe(t, t->a->model);
-    weir_colour_end(out, t->colour);
+    weir_bold_begin(out, t->o.colour);
+    weir_put_safe(t->sink.out, &t->text, t->a->run.model);
+    weir_colour_end(out, t->o.colour);
     fputs("  ", out);
-    put_safe(t, t->a->source);
+    weir_put_safe(t->sink.out, &t->text, t->a->run.source);
     fputc('\n', out);
     put_provenance(t);
     fprintf(out, "%s: ", weir_lens_stat_name[t->a->shown]);
-    put_safe(t, shown);
+    weir_put_safe(t->sink.out, &t->text, shown);
     fputs("; *: the token that follows\n", out);
     free(shown);
     return WEIR_OK;
@@ -188,7 +182,7 @@ static void put_cell(table *t, int line, int64_t i, int64_t j)
         weir_lens_short(number, t->a->shown, t->value[at]);
     else if (own)
         weir_lens_short(number, WEIR_STAT_PROB, (float)exp((double)t->logprob[top]));
-    bool coloured = j == 0 && weir_heat_begin(out, t->colour, weir_lens_ramp_at(&t->ramp, (double)t->value[at]));
+    bool coloured = j == 0 && weir_heat_begin(out, t->o.colour, weir_lens_ramp_at(&t->ramp, (double)t->value[at]));
     t->text.n = 0;
     if (t->top[top] >= 0)
         add_token(t, t->top[top]);
@@ -198,7 +192,7 @@ static void put_cell(table *t, int line, int64_t i, int64_t j)
     put_fitted(t, TOKEN);
     fprintf(out, " %*s", t->number, number);
     if (coloured)
-        weir_colour_end(out, t->colour);
+        weir_colour_end(out, t->o.colour);
 }
 
 /* --- pages of positions [first, end) */
@@ -361,10 +355,6 @@ weir_lens_sink *weir_lens_text_new(FILE *out, const weir_tokenizer *tok, const w
         return NULL;
     t->sink = (weir_lens_sink){begin, piece, end, drop, out, tok};
     t->o = *o;
-    t->colour = o->colour == 0     ? WEIR_COLOUR_NONE
-                : o->colour == 16  ? WEIR_COLOUR_16
-                : o->colour == 256 ? WEIR_COLOUR_256
-                                   : WEIR_COLOUR_TRUE;
     t->utf8 = weir_utf8_locale();
     return &t->sink;
 }

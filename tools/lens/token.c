@@ -8,12 +8,7 @@
 
 void weir_lens_token(weir_text *t, const weir_tokenizer *tok, int32_t id)
 {
-    weir_str bytes = tok ? weir_tokenizer_bytes(tok, id) : (weir_str){NULL, 0};
-    char name[24];
-    if (bytes.n)
-        weir_text_printable(t, bytes.p, bytes.n);
-    else
-        weir_text_add(t, name, (size_t)snprintf(name, sizeof name, "<#%d>", id));
+    weir_text_token(t, tok ? weir_tokenizer_bytes(tok, id) : (weir_str){NULL, 0}, id);
 }
 
 /* --- short numbers */

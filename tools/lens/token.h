@@ -2,7 +2,7 @@
 #ifndef WEIR_TOOLS_LENS_TOKEN_H
 #define WEIR_TOOLS_LENS_TOKEN_H
 
-#include "neurons/printable.h"
+#include "cli/printable.h"
 #include "view.h"
 
 /* Appends a token in printable form; <#ID> where it has no bytes, or tok is NULL. */

@@ -20,7 +20,6 @@ static bool is_translated(const weir_lens_translate *t, const weir_lens_stack *s
 int weir_lens_translate_open(weir_lens_translate *t, const weir_cli *cli, const char *dir, const weir_model *m,
                              const weir_lens_stack *s, const weir_tuned_options *o)
 {
-    static const char before[] = "tuned lens of ";
     weir_err err = {0};
     if (weir_tuned_open(&t->lens, dir, m, o, &err) != WEIR_OK)
         return weir_cli_fail(cli, &err);
@@ -28,12 +27,10 @@ int weir_lens_translate_open(weir_lens_translate *t, const weir_cli *cli, const 
         if (translator_of(t, s, l) < 0)
             return weir_cli_usage(cli, "--tuned has translators for resid-pre and resid-post, not for --site %s",
                                   s->line[l].site);
-    t->title = malloc(sizeof before + strlen(dir));
-    if (!t->title)
-        return weir_cli_error(cli, "out of memory");
-    memcpy(t->title, before, sizeof before);
-    strcat(t->title, dir);
-    return WEIR_EXIT_OK;
+    if (asprintf(&t->title, "tuned lens of %s (%.12s)", dir, weir_tuned_info_of(t->lens)->sha256) >= 0)
+        return WEIR_EXIT_OK;
+    t->title = NULL;
+    return weir_cli_error(cli, "out of memory");
 }
 
 weir_status weir_lens_translate_room(weir_lens_translate *t, const weir_lens_stack *s, int64_t room, weir_err *err)

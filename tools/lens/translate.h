@@ -6,7 +6,7 @@
 
 typedef struct weir_lens_translate {
     weir_tuned *lens; /* owned; NULL: the plain lens, and nothing below is there */
-    char *title;      /* "tuned lens of DIR" */
+    char *title;      /* "tuned lens of DIR (how its SHA-256 begins)" */
     float **row;      /* [lines][room,C] translated rows; NULL where a line has no translator: the final row */
 } weir_lens_translate;
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "head.h"
-#include "neurons/sections.h"
 #include "token.h"
 
 typedef struct tsv {

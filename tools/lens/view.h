@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-#include <weir/weir.h>
+#include "cli/provenance.h"
+#include "cli/terminal.h"
 
 typedef enum weir_lens_stat {
     WEIR_STAT_PROB,     /* of the target, or, without one, of the row's own top token */
@@ -35,16 +36,11 @@ typedef struct weir_lens_line {
 
 /* What stands at the head of every output. Texts are never NULL but where said. */
 typedef struct weir_lens_about {
-    const char *model, *fingerprint, *tokenizer; /* name; hex; fingerprint */
-    const char *source;                          /* the text's name: a file, "arguments", ... or the dump's path */
-    const char *text;                            /* JSON: what the text was (cli/identity.h); NULL: not known */
-    bool bos;
-    int64_t ctx, stride;        /* tokens of a window, and from one to the next; 0: not known */
+    weir_provenance run;
     const char *norm;           /* "recompute", "cached", "none": of all lines but the final row */
     bool no_softcap;            /* a soft cap was left out, so that the final row is not the model's own */
     bool padding_masked;        /* ids from padding_from on were left out of everything */
-    const char *lens;           /* "logit lens", or "tuned lens of DIR" */
-    const char *interventions;  /* JSON; NULL: none */
+    const char *lens;           /* "logit lens", or "tuned lens of DIR (which)" */
     const char *target;         /* as asked: "next", "final", or the token's text; NULL: none */
     const char *contrast[2];    /* texts of A and B; NULL: none */
     const weir_lens_line *line; /* [n_lines] bottom (earliest) first; the last one is the final row */
@@ -83,8 +79,8 @@ struct weir_lens_sink {
 
 /* How the text table is drawn. */
 typedef struct weir_lens_text_options {
-    int width;      /* columns of the terminal: a longer text is cut into pages */
-    int colour;     /* 0 none, 16, 256, 1 << 24 */
+    int width; /* columns of the terminal: a longer text is cut into pages */
+    weir_colour colour;
     bool bottom_up; /* the first layer at the bottom */
 } weir_lens_text_options;
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/from.h"
 #include "cli/say.h"
 #include "dump_impl.h"
 
@@ -83,18 +84,13 @@ weir_status weir_neurons_dump_vocab(weir_neurons_dump *d, weir_neurons *s, weir_
 
 /* --- opening */
 
-/* "1/4": the second of four; nothing in a dump of the whole text. */
-static weir_status read_shard(weir_neurons_dump *d, weir_err *err)
+static weir_status read_part(weir_neurons_dump *d, weir_err *err)
 {
-    char number[24] = "";
-    const char *text = weir_dump_attr(d->r, "shard"), *slash = text ? strchr(text, '/') : NULL;
-    if (!text || !*text)
-        return WEIR_OK;
-    if (slash && (size_t)(slash - text) < sizeof number)
-        memcpy(number, text, (size_t)(slash - text));
-    if (!weir_parse_int(number, &d->shard) || !weir_parse_int(slash + 1, &d->shards) || d->shard < 0 ||
-        d->shard >= d->shards || d->shards > INT32_MAX)
-        return weir_fail(err, WEIR_E_FORMAT, "shard is %s", text);
+    weir_from_part part;
+    WEIR_TRY(weir_from_part_of(d->r, &part, err));
+    d->shard = part.shard;
+    d->shards = part.shards;
+    d->first_doc = part.first_doc;
     return WEIR_OK;
 }
 
@@ -103,10 +99,10 @@ static weir_status open_dump(weir_neurons_dump *d, weir_err *err)
     WEIR_TRY(weir_dump_open(&d->r, d->o.path, err));
     weir_dump_set_threads(d->r, d->o.threads);
     d->rows = weir_dump_rows(d->r);
-    const char *first = weir_dump_attr(d->r, "shard_first_doc");
-    if (first && (!weir_parse_int(first, &d->first_doc) || d->first_doc < 0))
-        return weir_fail(err, WEIR_E_FORMAT, "shard_first_doc is %s", first);
-    WEIR_TRY(read_shard(d, err));
+    d->interventions = weir_from_changes(d->r);
+    if (!d->interventions)
+        return no_memory(err);
+    WEIR_TRY(read_part(d, err));
     WEIR_TRY(weir_dump_choose(d, err));
     WEIR_TRY(count_vocab(d, err));
     return find_kinds(d, err);
@@ -122,19 +118,12 @@ int weir_neurons_dump_open(weir_neurons_dump **out, const weir_cli *cli, const w
     *d = (weir_neurons_dump){.cli = cli, .o = *o};
     weir_status st = open_dump(d, &err);
     if (st != WEIR_OK) {
-        int code;
-        if (st == WEIR_E_ARG) {
-            code = weir_cli_bad_argument(cli, NULL, &err);
-        } else {
-            weir_err_where(&err, o->path, NULL, -1);
-            code = weir_cli_fail(cli, &err);
-        }
+        const int code =
+            st == WEIR_E_ARG ? weir_cli_bad_argument(cli, NULL, &err) : weir_cli_fail_at(cli, o->path, &err);
         weir_neurons_dump_close(d);
         return code;
     }
-    if (!weir_dump_is_complete(d->r))
-        weir_cli_note(cli, "%s is not complete: the %lld rows that all its hooks have are searched", o->path,
-                      (long long)d->rows);
+    weir_from_note_incomplete(cli, d->r, o->path);
     *out = d;
     return WEIR_EXIT_OK;
 }
@@ -150,6 +139,7 @@ void weir_neurons_dump_close(weir_neurons_dump *d)
     free(d->table);
     free(d->source);
     free(d->kind);
+    free(d->interventions);
     weir_dump_close(d->r);
     free(d);
 }
@@ -167,19 +157,12 @@ int64_t weir_neurons_dump_vocabulary(const weir_neurons_dump *d)
 
 bool weir_neurons_is_dump(const char *path)
 {
-    char start[8] = {0};
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return false;
-    size_t n = fread(start, 1, sizeof start, f);
-    fclose(f);
-    return n == sizeof start && memcmp(start, "\x89HDF\r\n\x1a\n", 8) == 0 && !weir_neurons_is_file(path);
+    return weir_from_is_hdf5(path) && !weir_neurons_is_file(path);
 }
 
 static const char *attr(weir_neurons_dump *d, const char *name)
 {
-    const char *text = weir_dump_attr(d->r, name);
-    return text ? text : "";
+    return weir_from_attr(d->r, name, "");
 }
 
 void weir_neurons_dump_about(weir_neurons_dump *d, weir_neurons_about *about)
@@ -189,7 +172,7 @@ void weir_neurons_dump_about(weir_neurons_dump *d, weir_neurons_about *about)
                                   .fingerprint = attr(d, "fingerprint"),
                                   .tokenizer = attr(d, "tokenizer_fingerprint"),
                                   .source = attr(d, "run_options"),
-                                  .interventions = attr(d, "interventions"),
+                                  .interventions = d->interventions,
                                   .shard = d->shard,
                                   .shards = d->shards,
                                   .rows_done = d->rows,

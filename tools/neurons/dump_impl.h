@@ -20,6 +20,7 @@ struct weir_neurons_dump {
     const weir_cli *cli;
     weir_neurons_dump_options o;
     weir_dump_reader *r;
+    char *interventions; /* and edits: JSON */
     int64_t rows;
     int64_t first_doc;     /* a shard's documents count from this number */
     int64_t shard, shards; /* 0, 0: the whole text */

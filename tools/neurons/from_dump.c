@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/from.h"
 #include "cli/progress.h"
 #include "cli/say.h"
 #include "cli/signals.h"
@@ -39,12 +40,6 @@ int weir_top_find_model(weir_top *r, const char *fingerprint, const char *name)
     return WEIR_EXIT_OK;
 }
 
-static const char *attr(weir_dump_reader *d, const char *name, const char *other)
-{
-    const char *text = weir_dump_attr(d, name);
-    return text ? text : other;
-}
-
 /* If the model is at hand, its tokenizer knows a BOS that stands in the text where the run gave none. */
 static void open_tokenizer(weir_top *r, const char *fingerprint)
 {
@@ -63,14 +58,13 @@ static int look_inside(weir_top *r, int64_t *ctx, int64_t *stride, char bos[8])
     weir_dump_reader *d;
     if (weir_dump_open(&d, r->file, &err) != WEIR_OK)
         return weir_cli_fail(r->cli, &err);
-    if (!weir_parse_int(attr(d, "ctx", ""), ctx))
-        *ctx = 0;
-    if (!weir_parse_int(attr(d, "stride", ""), stride))
-        *stride = 0;
-    snprintf(bos, 8, "%s", attr(d, "bos", ""));
-    int code = weir_top_find_model(r, attr(d, "fingerprint", ""), attr(d, "model", "one without a name"));
+    *ctx = weir_from_attr_int(d, "ctx");
+    *stride = weir_from_attr_int(d, "stride");
+    snprintf(bos, 8, "%s", weir_from_attr(d, "bos", ""));
+    int code =
+        weir_top_find_model(r, weir_from_attr(d, "fingerprint", ""), weir_from_attr(d, "model", "one without a name"));
     if (code == WEIR_EXIT_OK)
-        open_tokenizer(r, attr(d, "tokenizer_fingerprint", ""));
+        open_tokenizer(r, weir_from_attr(d, "tokenizer_fingerprint", ""));
     weir_dump_close(d);
     return code;
 }

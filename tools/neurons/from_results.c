@@ -17,8 +17,7 @@ static int add(weir_top *r, const char *path)
     weir_neurons_free(more);
     if (st == WEIR_OK)
         return WEIR_EXIT_OK;
-    weir_err_where(&err, path, NULL, -1);
-    return weir_cli_fail(r->cli, &err);
+    return weir_cli_fail_at(r->cli, path, &err);
 }
 
 /* A result cannot show more than it keeps. */

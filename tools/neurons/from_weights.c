@@ -44,6 +44,8 @@ static int find(weir_top *r)
     int64_t known = weir_neurons_vocab_size(r->s), rows = r->session.info->V;
     weir_neurons_weights_options_init(&o);
     o.vocab = known && known < rows ? known : rows;
+    o.edits = (const weir_edit *const *)r->session.edits.edit;
+    o.n_edits = r->session.edits.n;
     o.threads = r->o.threads;
     o.kernel = r->o.kernel;
     o.stop = weir_signals_stop;

@@ -2,8 +2,8 @@
 #ifndef WEIR_NEURONS_HEAD_H
 #define WEIR_NEURONS_HEAD_H
 
-#include "heat.h"
-#include "printable.h"
+#include "cli/printable.h"
+#include "cli/terminal.h"
 
 typedef struct weir_head {
     const weir_neurons *s; /* finished; about is filled in */

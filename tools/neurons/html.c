@@ -1,5 +1,6 @@
-/* One file that needs no network: page.html (with page.css and the page-*.js, all of it strings in this program) and
- * the data, as a head of JSON and blocks of base64. page-data.js is the data's reader, and says what the blocks hold.
+/* One file that needs no network: page.html (with page.css, the page-*.js and what tools/page has for all pages)
+ * and the data, as a head of JSON and blocks of base64. page-data.js is the data's reader, and says what the blocks
+ * hold.
  *
  * Size: the page itself (65 KB). Of each neuron 96 characters for its row, 80 to 110 for its histogram, 12 or 13 for
  * each place, 8 or 9 for each token that its weights name. Of the text about 3 characters for each token that is shown,
@@ -8,12 +9,12 @@
  *
  * Memory: the rows, and the text that is shown.
  */
+#include <neurons_page.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/say.h"
 #include "html_record.h"
-#include <neurons_page.h>
+#include "page/page.h"
 #include "sections.h"
 
 /* --- the head */
@@ -78,8 +79,9 @@ static void put_tables(weir_jsonw *w, const weir_neurons *s)
     weir_jsonw_end(w);
 }
 
-static void put_head(weir_jsonw *w, const weir_view *v)
+static void put_head(weir_jsonw *w, const void *ctx)
 {
+    const weir_view *v = ctx;
     const weir_neurons_about *a = weir_neurons_about_of(v->s);
     weir_jsonw_object(w);
     weir_jsonw_key_cstr(w, "weir", weir_version());
@@ -100,42 +102,7 @@ static void put_head(weir_jsonw *w, const weir_view *v)
     weir_jsonw_end(w);
 }
 
-/* --- the data. Nothing in it can end its element: base64 has no '<', and in the head it is written as \u003c. */
-
-static bool put_json_block(weir_html *h)
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (!f)
-        return false;
-    weir_jsonw w;
-    weir_jsonw_init(&w, f);
-    put_head(&w, h->v);
-    bool ok = !ferror(f);
-    ok = fclose(f) == 0 && ok;
-    fputs("<script type=\"application/json\" id=\"head\">", h->v->out);
-    for (size_t i = 0; ok && i < n; i++)
-        if (text[i] == '<')
-            fputs("\\u003c", h->v->out);
-        else
-            fputc(text[i], h->v->out);
-    fputs("</script>\n", h->v->out);
-    free(text);
-    return ok;
-}
-
-static void begin_block(weir_html *h, const char *name)
-{
-    fprintf(h->v->out, "<script type=\"text/plain\" id=\"%s\">", name);
-    h->out = (weir_base64){.out = h->v->out};
-}
-
-static void end_block(weir_html *h)
-{
-    weir_base64_end(&h->out);
-    fputs("</script>\n", h->v->out);
-}
+/* --- the data */
 
 /* False: h->err says why, or else memory is out. */
 static bool put_data(weir_html *h)
@@ -143,25 +110,25 @@ static bool put_data(weir_html *h)
     const weir_view *v = h->v;
     for (int64_t i = 0; i < v->n && !h->text.failed; i++)
         weir_html_want(h, &v->shown[i]);
-    if (!weir_html_text_gather(&h->text, v) || !put_json_block(h))
+    if (!weir_html_text_gather(&h->text, v) || !weir_page_head(v->out, put_head, v))
         return false;
-    begin_block(h, "tokens");
+    weir_page_block(v->out, &h->out, "id=\"tokens\"");
     weir_html_text_tokens(&h->text, v->s, &h->out);
-    end_block(h);
-    begin_block(h, "stream");
+    weir_page_block_end(&h->out);
+    weir_page_block(v->out, &h->out, "id=\"stream\"");
     weir_html_text_stream(&h->text, &h->out);
-    end_block(h);
-    begin_block(h, "stretches");
+    weir_page_block_end(&h->out);
+    weir_page_block(v->out, &h->out, "id=\"stretches\"");
     weir_html_text_stretches(&h->text, &h->out);
-    end_block(h);
-    begin_block(h, "records");
+    weir_page_block_end(&h->out);
+    weir_page_block(v->out, &h->out, "id=\"records\"");
     for (int64_t i = 0; i < v->n; i++)
         if (!weir_html_record(h, &v->shown[i], &h->row[i]))
             return false;
-    end_block(h);
-    begin_block(h, "rows");
+    weir_page_block_end(&h->out);
+    weir_page_block(v->out, &h->out, "id=\"rows\"");
     weir_html_rows(h);
-    end_block(h);
+    weir_page_block_end(&h->out);
     return true;
 }
 
@@ -173,11 +140,12 @@ int weir_view_html(const weir_view *v)
     h.hit = malloc(sizeof *h.hit * room);
     h.cluster = malloc(sizeof *h.cluster * room);
     bool ok = h.row && h.hit && h.cluster;
-    for (const char *const *line = weir_neurons_page; ok && *line; line++)
-        if (strcmp(*line, "@data\n") == 0)
-            ok = put_data(&h);
-        else
-            fputs(*line, v->out);
+    if (ok) {
+        const char *const *rest = weir_page_lines(v->out, weir_neurons_page);
+        ok = put_data(&h);
+        if (ok)
+            weir_page_lines(v->out, rest);
+    }
     free(h.row);
     free(h.hit);
     free(h.cluster);

@@ -10,7 +10,7 @@
 #ifndef WEIR_NEURONS_HTML_TEXT_H
 #define WEIR_NEURONS_HTML_TEXT_H
 
-#include "html_bytes.h"
+#include "page/base64.h"
 #include "view.h"
 
 /* Numbers, each once; ascending when settled. */

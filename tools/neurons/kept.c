@@ -40,8 +40,7 @@ static int take_part(weir_kept *k, weir_neurons **s, const weir_neurons_about *a
         return weir_cli_fail(k->cli, &err);
     if (weir_neurons_same(was, *s, about, &err) != WEIR_OK) {
         weir_neurons_free(was);
-        weir_err_where(&err, k->part, NULL, -1);
-        return weir_cli_fail(k->cli, &err);
+        return weir_cli_fail_at(k->cli, k->part, &err);
     }
     k->rows = weir_neurons_about_of(was)->rows_done;
     weir_neurons_free(*s);

@@ -81,6 +81,7 @@ static weir_status add_site(weir_live *l, const char *site, weir_err *err)
     const weir_point *point;
     const weir_model *m = l->session->model;
     int64_t n = weir_model_points(m, &point);
+    const int before = l->n_tables;
     weir_selector *sel;
     const weir_short_site *known = weir_short_site_of(site);
     bool gate_act = known && strcmp(known->kept, "gate-act") == 0;
@@ -93,6 +94,8 @@ static weir_status add_site(weir_live *l, const char *site, weir_err *err)
     for (int64_t i = 0; i < n && st == WEIR_OK; i++)
         if (weir_selector_matches(sel, &point[i]))
             st = add_table(l, &point[i], known, err);
+    if (st == WEIR_OK && l->n_tables == before)
+        st = weir_fail(err, WEIR_E_ARG, "%s: a gradient: no forward pass has values there", site);
     weir_selector_free(sel);
     return st;
 }

@@ -117,20 +117,6 @@ static void put_token(ndjson *o, const char *key, int32_t id)
     id < 0 ? weir_jsonw_null(&o->w) : weir_jsonw_str(&o->w, t.n ? t.p : "", t.n);
 }
 
-/* Bytes that are no UTF-8 text, as pairs of hexadecimal digits; null where the text says it all. */
-static void put_hex(ndjson *o, const char *p, size_t n)
-{
-    weir_jsonw_key(&o->w, "hex");
-    if (weir_utf8_valid(p, n) == n) {
-        weir_jsonw_null(&o->w);
-        return;
-    }
-    fputc('"', o->w.f);
-    for (size_t i = 0; i < n; i++)
-        fprintf(o->w.f, "%02x", (unsigned)(uint8_t)p[i]);
-    fputc('"', o->w.f);
-}
-
 /* Tokens that are drawn together because they share a character: [first, how many]. */
 static void put_split(ndjson *o, int64_t first)
 {
@@ -195,7 +181,7 @@ static bool put_context(ndjson *o, const weir_neurons_context *c)
     weir_jsonw_end(w);
     weir_jsonw_key(w, "text");
     weir_jsonw_str(w, bytes, n);
-    put_hex(o, bytes, n);
+    weir_put_hex(w, bytes, n);
     put_ids_and_values(o, c, first, end);
     put_split(o, first);
     weir_jsonw_key_bool(w, "begins", c->begins && first == 0);

@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "cli/say.h"
 
@@ -29,31 +27,6 @@ weir_format weir_format_of(weir_format asked, const char *out)
             return known[i].format;
     }
     return WEIR_FORMAT_TEXT;
-}
-
-weir_colour weir_colour_of(weir_colour_asked asked, FILE *out)
-{
-    static const weir_colour chosen[] = {[WEIR_ASK_NEVER] = WEIR_COLOUR_NONE,
-                                         [WEIR_ASK_16] = WEIR_COLOUR_16,
-                                         [WEIR_ASK_256] = WEIR_COLOUR_256,
-                                         [WEIR_ASK_TRUE] = WEIR_COLOUR_TRUE};
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM"), *more = getenv("COLORTERM");
-    if (asked != WEIR_ASK_AUTO)
-        return chosen[asked];
-    if (!isatty(fileno(out)) || (no && *no) || !term || strcmp(term, "dumb") == 0)
-        return WEIR_COLOUR_NONE;
-    if (more && (strcmp(more, "truecolor") == 0 || strcmp(more, "24bit") == 0))
-        return WEIR_COLOUR_TRUE;
-    return strstr(term, "256") ? WEIR_COLOUR_256 : WEIR_COLOUR_16;
-}
-
-int weir_width_of(int64_t asked, FILE *out)
-{
-    enum { USUAL = 120 };
-    struct winsize size;
-    if (asked)
-        return (int)asked;
-    return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col >= 20 ? size.ws_col : USUAL;
 }
 
 /* Names of an array of sources, as weir_session_identity writes it. */

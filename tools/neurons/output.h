@@ -20,20 +20,6 @@ typedef enum weir_format {
 /* auto: by the end of the file's name, else text. out NULL or "-": standard output. */
 weir_format weir_format_of(weir_format asked, const char *out);
 
-/* In the order of the words of --color. */
-typedef enum weir_colour_asked {
-    WEIR_ASK_AUTO,
-    WEIR_ASK_NEVER,
-    WEIR_ASK_16,
-    WEIR_ASK_256,
-    WEIR_ASK_TRUE
-} weir_colour_asked;
-#define WEIR_COLOUR_WORDS "auto|never|16|256|24bit"
-/* auto: what the terminal of `out` can, none where it is no terminal or NO_COLOR (https://no-color.org) is set. */
-weir_colour weir_colour_of(weir_colour_asked asked, FILE *out);
-/* asked 0: the terminal's columns, else 120. */
-int weir_width_of(int64_t asked, FILE *out);
-
 /* What the text was, for a head: the files' names out of weir_neurons_about.source, or a word for other texts. */
 void weir_input_name(char *buf, size_t n, const char *source);
 

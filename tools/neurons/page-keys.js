@@ -119,7 +119,7 @@ const keys = {
   e: () => opened >= 0 && toggleAll(),
   c: () => setScale(!scaleOfAll),
   t: otherTheme,
-  "?": () => $("help").showModal(),
+  "?": help,
   Escape: escape,
 };
 // These scroll, unless the list has the focus.
@@ -135,46 +135,33 @@ function escape() {
     close();
 }
 
-addEventListener("keydown", event => {
-  const at = document.activeElement, typing = at.closest("input, select, dialog");
-  const act = Object.hasOwn(keys, event.key) && keys[event.key];
-  if (!act || event.ctrlKey || event.altKey || event.metaKey || $("help").open || (typing && event.key !== "Escape"))
-    return;
-  if (listKeys.includes(event.key) && at !== $("grid") && at !== document.body)
-    return;
-  event.preventDefault();
-  act();
-});
+listen(keys, listKeys, at => at === $("grid"));
 
 // --- the beginning
 
 function provenance() {
-  const put = (name, value) => {
-    if (value)
-      $("provenance").append(make("dt", "", name), make("dd", "", value));
-  };
   const rank = head.rank === "max" ? "each token by its activation" : "documents by the mean of their activations";
   const same = {none: "no", window: "in a window", doc: "in a document",
                 text: "the same last " + head.dedup_n + " tokens"};
   $("what").textContent = [head.model, head.input].filter(x => x).join(" – ");
-  put("Model", [head.model, head.family].filter(x => x).join(", "));
-  put("Model's fingerprint", head.fingerprint);
-  put("Tokenizer's fingerprint", head.tokenizer);
-  put("Hook points", head.tables.map(t => t.hook + (t.site !== t.hook ? " (" + t.site + ")" : "") +
+  tell("Model", [head.model, head.family].filter(x => x).join(", "));
+  tell("Model's fingerprint", head.fingerprint);
+  tell("Tokenizer's fingerprint", head.tokenizer);
+  tell("Hook points", head.tables.map(t => t.hook + (t.site !== t.hook ? " (" + t.site + ")" : "") +
                                           (t.skipped ? ", " + grouped(t.skipped) + " rows left out" : "")).join("; "));
-  put("Text", head.input);
-  put("Source", head.source);
-  put("Seen", grouped(head.docs) + " documents, " + grouped(head.tokens) + " tokens, of which " +
+  tell("Text", head.input);
+  tell("Source", head.source);
+  tell("Seen", grouped(head.docs) + " documents, " + grouped(head.tokens) + " tokens, of which " +
               grouped(head.counted) + " counted");
-  put("Masked", grouped(head.masked_bos) + " BOS, " + grouped(head.masked_special) + " special, " +
+  tell("Masked", grouped(head.masked_bos) + " BOS, " + grouped(head.masked_special) + " special, " +
                 grouped(head.masked_id) + " by id");
-  put("Ranked", rank + "; k = " + head.k);
-  put("Listed once", same[head.dedup]);
-  put("Changes to the model", head.interventions === "[]" ? "" : head.interventions);
-  put("Samples' seed", head.sections.some(s => s.startsWith("band") || s === "random") ? head.seed : "");
-  put("Shard", head.shards ? head.shard + " of " + head.shards : "");
-  put("Unfinished", head.complete ? "" : "the search had not seen all of the text");
-  put("Written by", "weir " + head.weir);
+  tell("Ranked", rank + "; k = " + head.k);
+  tell("Listed once", same[head.dedup]);
+  tell("Changes to the model", head.interventions === "[]" ? "" : head.interventions);
+  tell("Samples' seed", head.sections.some(s => s.startsWith("band") || s === "random") ? head.seed : "");
+  tell("Shard", head.shards ? head.shard + " of " + head.shards : "");
+  tell("Unfinished", head.complete ? "" : "the search had not seen all of the text");
+  tell("Written by", "weir " + head.weir);
 }
 
 $("room").addEventListener("click", event => {
@@ -183,7 +170,6 @@ $("room").addEventListener("click", event => {
     open(rows.find(r => r.row === row).neuron, "push");
 });
 $("scale").addEventListener("change", event => setScale(event.target.value === "all"));
-$("help-button").addEventListener("click", () => $("help").showModal());
 addEventListener("hashchange", openHash);
 addEventListener("popstate", openHash);
 
@@ -191,4 +177,4 @@ provenance();
 filter();
 openHash();
 $("grid").focus({preventScroll: true});
-requestAnimationFrame(() => setTimeout(() => performance.mark("list-painted")));
+markPainted("list-painted");

@@ -223,11 +223,6 @@ function heading(key, title, long, className) {
   button.addEventListener("click", () => sortBy(key, sorting.key === key ? !sorting.down : key !== "neuron"));
 }
 
-function option(select, value, text) {
-  const o = $(select).appendChild(make("option", "", text));
-  o.value = value;
-}
-
 const sectionTitles = {top: "top", bottom: "bottom", abs: "largest magnitude", random: "random sample"};
 for (let i = 0; i + 1 < head.bands.length; i++)
   sectionTitles["band" + i] = "ranks " + head.bands[i] + " to " + head.bands[i + 1];

@@ -205,7 +205,7 @@ static void put_next(weir_screen *s, const weir_neurons_context *c)
     if (next < 0)
         return;
     s->text.n = 0;
-    weir_text_token(&s->text, s->v->s, next);
+    weir_text_token(&s->text, weir_neurons_token(s->v->s, next), next);
     if (s->text.failed || (s->v->width > 0 && weir_text_columns(s->text.p, s->text.n) > NEXT_COLUMNS - 7))
         return; /* it is too long for its column, and stands in the context */
     fprintf(s->v->out, "  then '%.*s'", (int)s->text.n, s->text.p);

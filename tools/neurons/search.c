@@ -175,7 +175,7 @@ static void text_line(const weir_search_view *v, fired_list *l, weir_neurons_lis
     double most = fabs(l->f[0].hit.value);
     l->text.n = 0;
     if (id >= 0)
-        weir_text_token(&l->text, v->text, id);
+        weir_text_token(&l->text, weir_neurons_token(v->text, id), id);
     fputc('[', v->out);
     bool coloured = weir_heat_begin(v->out, v->colour, most > 0 ? (double)f->hit.value / most : 0);
     if (l->text.n)

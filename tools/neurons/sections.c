@@ -1,9 +1,5 @@
 #include "sections.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/say.h"
 
 const char *weir_section_name(int section)
@@ -58,28 +54,6 @@ void weir_view_window(const weir_view *v, const weir_neurons_context *c, int64_t
 int32_t weir_context_next(const weir_neurons_context *c)
 {
     return c->n && c->hit + 1 < c->n ? c->id[c->hit + 1] : -1;
-}
-
-void weir_put_safe(FILE *out, weir_text *text, const char *z)
-{
-    text->n = 0;
-    weir_text_printable(text, z ? z : "", z ? strlen(z) : 0);
-    if (text->n)
-        fwrite(text->p, 1, text->n, out);
-}
-
-const char *weir_float_text(char buf[32], float x)
-{
-    if (!isfinite(x)) {
-        snprintf(buf, 32, "%s", isnan(x) ? "nan" : x > 0 ? "inf" : "-inf");
-        return buf;
-    }
-    for (int digits = 1; digits <= 9; digits++) {
-        snprintf(buf, 32, "%.*g", digits, (double)x);
-        if (strtof(buf, NULL) == x)
-            break;
-    }
-    return buf;
 }
 
 int weir_view_no_memory(const weir_view *v)

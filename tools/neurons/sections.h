@@ -1,9 +1,9 @@
-/* neurons/sections.h: what the outputs of neuron-top have in common: a neuron's lists and samples by name, the tokens
- * shown around a place, and numbers in as few digits as give them back. */
+/* neurons/sections.h: what the outputs of neuron-top have in common: a neuron's lists and samples by name, and the
+ * tokens shown around a place. */
 #ifndef WEIR_NEURONS_SECTIONS_H
 #define WEIR_NEURONS_SECTIONS_H
 
-#include "printable.h"
+#include "pieces.h"
 #include "view.h"
 
 /* Sections of a neuron: the lists in the order of weir_neurons_list, the bands from low to high, the random sample. */
@@ -30,12 +30,6 @@ int64_t weir_shown_unit(const weir_view *v, const weir_shown *neuron);
 void weir_view_window(const weir_view *v, const weir_neurons_context *c, int64_t *first, int64_t *end);
 /* The token behind the place, or -1: the document ends, or nothing is kept. */
 int32_t weir_context_next(const weir_neurons_context *c);
-
-/* Words of a file, without what could act on a terminal. z may be NULL; text: room to work in. */
-void weir_put_safe(FILE *out, weir_text *text, const char *z);
-
-/* x in the fewest digits that read back as the same float; "nan", "inf", "-inf". Returns buf. */
-const char *weir_float_text(char buf[32], float x);
 
 /* Says that memory is out; returns WEIR_EXIT_FAILED. */
 int weir_view_no_memory(const weir_view *v);

@@ -65,7 +65,7 @@ static void flow_token(weir_screen *s, flow *f, int32_t id, const char *about)
 {
     s->text.n = 0;
     weir_text_add(&s->text, "'", 1);
-    weir_text_token(&s->text, s->v->s, id);
+    weir_text_token(&s->text, weir_neurons_token(s->v->s, id), id);
     weir_text_add(&s->text, "' ", 2);
     weir_text_add(&s->text, about, strlen(about));
     if (!s->text.failed)

@@ -4,7 +4,7 @@
 #define WEIR_NEURONS_TEXT_H
 
 #include "floor.h"
-#include "heat.h"
+#include "cli/terminal.h"
 #include "sections.h"
 
 typedef struct weir_screen {

@@ -3,6 +3,7 @@
 #ifndef WEIR_NEURONS_VIEW_H
 #define WEIR_NEURONS_VIEW_H
 
+#include "cli/terminal.h"
 #include "cli/tool.h"
 
 /* One neuron that is shown. */
@@ -10,9 +11,6 @@ typedef struct weir_shown {
     int table;
     int64_t neuron; /* index in the table */
 } weir_shown;
-
-/* Colours of a terminal. */
-typedef enum weir_colour { WEIR_COLOUR_NONE = 0, WEIR_COLOUR_16, WEIR_COLOUR_256, WEIR_COLOUR_TRUE } weir_colour;
 
 typedef struct weir_view {
     const weir_cli *cli;

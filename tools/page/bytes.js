@@ -1,4 +1,4 @@
-// Bytes and numbers out of the page's blocks of base64 (neurons/html_bytes.h writes them): little endian; counts take
+// Bytes and numbers out of the page's blocks of base64 (base64.h writes them): little endian; counts take
 // seven bits a byte, the lowest first.
 "use strict";
 

@@ -11,6 +11,11 @@ function make(tag, className, text) {
   return e;
 }
 
+function option(select, value, text) {
+  const o = $(select).appendChild(make("option", "", text));
+  o.value = value;
+}
+
 // --- numbers
 
 function short(x) {

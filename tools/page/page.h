@@ -7,7 +7,7 @@
 
 #include <weir/weir.h>
 
-#include "neurons/html_bytes.h"
+#include "base64.h"
 
 /* Writes the lines before "@data", or the end; returns the line behind it. */
 const char *const *weir_page_lines(FILE *out, const char *const *line);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "neurons/printable.h"
+#include "cli/printable.h"
 
 void weir_svg_begin(FILE *out, double width, double height, const char *tool, const char *title)
 {

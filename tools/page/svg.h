@@ -8,7 +8,7 @@
  * earlier output is known. */
 void weir_svg_begin(FILE *out, double width, double height, const char *tool, const char *title);
 void weir_svg_end(FILE *out);
-/* Bytes in printable form (neurons/printable.h) with XML's own characters escaped, cut to so many columns (0: whole); a
+/* Bytes in printable form (cli/printable.h) with XML's own characters escaped, cut to so many columns (0: whole); a
  * space at the beginning is drawn as a dot if `dot`. Out of memory: nothing is written, and ferror(out) stays as it
  * was. */
 void weir_svg_text(FILE *out, const char *p, size_t n, int columns, bool dot);

@@ -33,8 +33,9 @@ function sequence(b, i) {
 }
 
 // What acts, breaks a line, turns text around, or cannot be seen: shown as bytes. As in printable.c.
-const unseen = new RegExp("[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e" +
-                          "\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\u{e0001}-\\u{e007f}]", "u");
+const unseen = new RegExp("[\\u0000-\\u001f\\u007f-\\u00a0\\u00ad\\u034f\\u061c\\u115f\\u1160\\u1680\\u17b4\\u17b5\\u180e" +
+                          "\\u2000-\\u200b\\u200e\\u200f\\u2028-\\u202f\\u205f-\\u206f\\u2800\\u3000\\u3164\\ufeff" +
+                          "\\uffa0\\ufff9-\\ufffb\\u{e0001}-\\u{e007f}]", "u");
 const letters = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"};
 const utf8 = new TextDecoder("utf-8", {ignoreBOM: true});
 

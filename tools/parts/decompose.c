@@ -8,7 +8,7 @@
 #include "cli/progress.h"
 #include "cli/say.h"
 #include "cli/target.h"
-#include "neurons/output.h"
+#include "cli/terminal.h"
 
 /* --- what is asked */
 
@@ -90,6 +90,25 @@ static int ask_target(weir_decompose *d)
     return weir_target_parse(d->cli, "--target", d->session.tok, vocab, target, &d->target);
 }
 
+static bool no_target(const weir_decompose *d)
+{
+    return d->target == WEIR_TARGET_NONE;
+}
+
+/* An option that cannot be followed would be a wrong answer without a word. */
+static int check_ranking(const weir_decompose *d)
+{
+    static const char *const of_lists[] = {"k", "rank-by"};
+    const bool ranked = d->heads.mode == WEIR_UNITS_TOP || d->neurons.mode == WEIR_UNITS_TOP;
+    for (size_t i = 0; i < sizeof of_lists / sizeof *of_lists && !ranked; i++)
+        if (weir_cli_given(d->cli, of_lists[i]))
+            return weir_cli_usage(
+                d->cli, "--%s is about the heads and neurons that matter most, and none are asked for", of_lists[i]);
+    if (d->a->rank == WEIR_RANK_LOGIT && no_target(d))
+        return weir_cli_usage(d->cli, "--rank-by logit: with --target none there is none; share and norm are there");
+    return WEIR_EXIT_OK;
+}
+
 static int ask(weir_decompose *d)
 {
     if (d->a->target && d->a->contrast)
@@ -99,12 +118,9 @@ static int ask(weir_decompose *d)
         code = ask_units(d, false);
     if (code == WEIR_EXIT_OK)
         code = ask_units(d, true);
-    return code == WEIR_EXIT_OK ? ask_target(d) : code;
-}
-
-static bool no_target(const weir_decompose *d)
-{
-    return d->target == WEIR_TARGET_NONE;
+    if (code == WEIR_EXIT_OK)
+        code = ask_target(d);
+    return code == WEIR_EXIT_OK ? check_ranking(d) : code;
 }
 
 /* A dump that lacks what heads or neurons need can still be taken apart into its edits, unless they were asked for. */
@@ -114,6 +130,10 @@ static void ask_less_of_dump(weir_decompose *d)
                                            {"mlp.hook_post", "ln2_post.hook_scale"}};
     if (weir_cli_given(d->cli, "level") || weir_cli_given(d->cli, "dla"))
         return;
+    for (int mlp = 0; mlp < 2 && weir_from_edited(d->dump); mlp++) {
+        (mlp ? &d->neurons : &d->heads)->mode = WEIR_UNITS_NONE;
+        snprintf(d->lacks[mlp], sizeof d->lacks[mlp], "the edits of the weights that its run had");
+    }
     for (int mlp = 0; mlp < 2; mlp++)
         for (int64_t l = 0; l < d->session.info->L; l++)
             for (int i = 0; i < 2 && (mlp ? &d->neurons : &d->heads)->mode == WEIR_UNITS_TOP && d->layer[l]; i++) {
@@ -122,7 +142,7 @@ static void ask_less_of_dump(weir_decompose *d)
                 if (!weir_model_point(d->session.model, name) || weir_dump_find(d->dump, name) >= 0)
                     continue;
                 (mlp ? &d->neurons : &d->heads)->mode = WEIR_UNITS_NONE;
-                weir_cli_note(d->cli, "no %s: %s lacks %s", mlp ? "neurons" : "heads", d->dump_path, name);
+                snprintf(d->lacks[mlp], sizeof d->lacks[mlp], "%s", name);
             }
 }
 
@@ -131,19 +151,14 @@ static void ask_less_of_dump(weir_decompose *d)
 /* The dump, and the model that made it. */
 static int open_dump(weir_decompose *d)
 {
-    weir_err err = {0};
-    if (weir_dump_open(&d->dump, d->dump_path, &err) != WEIR_OK)
-        return weir_cli_fail(d->cli, &err);
-    weir_dump_set_threads(d->dump, (int)d->a->session.run.threads);
-    const char *made = weir_dump_attr(d->dump, "fingerprint"), *name = weir_dump_attr(d->dump, "model");
-    if (!d->a->force && (!made || strcmp(made, d->fingerprint) != 0))
-        return weir_cli_error(d->cli,
-                              "%s was made with another model, %s: --model PATH (--force takes it all the same)",
-                              d->dump_path, name ? name : "one without a name");
-    const char *interventions = weir_dump_attr(d->dump, "interventions"),
-               *source = weir_dump_attr(d->dump, "run_options");
-    d->interventions = strdup(interventions && *interventions ? interventions : "[]");
-    d->source = strdup(source && *source ? source : "null");
+    int code = weir_from_open(&d->dump, &d->asked, &d->session, d->dump_path);
+    if (code == WEIR_EXIT_OK)
+        code = weir_from_model(&d->session, d->dump, d->dump_path, d->a->force, d->fingerprint);
+    if (code != WEIR_EXIT_OK)
+        return code;
+    const char *source = weir_from_attr(d->dump, "run_options", "");
+    d->interventions = weir_from_changes(d->dump);
+    d->source = strdup(*source ? source : "null");
     if (!d->interventions || !d->source)
         return weir_cli_error(d->cli, "out of memory");
     /* Its tokens are named by the model's tokenizer; where there is none, by numbers. */
@@ -153,20 +168,26 @@ static int open_dump(weir_decompose *d)
     return WEIR_EXIT_OK;
 }
 
-static int open_source(weir_decompose *d)
+static int open_text(weir_decompose *d)
 {
     weir_err err = {0};
-    int code = weir_from_dump(d->cli, d->a->from, &d->dump_path);
-    if (code == WEIR_EXIT_OK)
-        code = weir_from_check(d->cli, d->dump_path);
-    if (code == WEIR_EXIT_OK)
-        code = weir_session_model(&d->session);
+    int code = weir_session_model(&d->session);
     if (code != WEIR_EXIT_OK)
         return code;
     if (weir_model_fingerprint(d->session.model, false, d->fingerprint, &err) != WEIR_OK)
         return weir_cli_fail(d->cli, &err);
     d->session.in.one_sentence = true;
-    return d->dump_path ? open_dump(d) : weir_session_text(&d->session);
+    return weir_session_text(&d->session);
+}
+
+static int open_source(weir_decompose *d)
+{
+    int code = weir_from_dump(d->cli, d->a->from, &d->dump_path);
+    if (code == WEIR_EXIT_OK)
+        code = weir_from_check(d->cli, d->dump_path);
+    if (code != WEIR_EXIT_OK)
+        return code;
+    return d->dump_path ? open_dump(d) : open_text(d);
 }
 
 static int open_values(weir_decompose *d)
@@ -199,6 +220,11 @@ static int open_all(weir_decompose *d)
         code = ask(d);
     if (code == WEIR_EXIT_OK && d->dump_path)
         ask_less_of_dump(d);
+    if (code == WEIR_EXIT_OK && d->dump_path && weir_from_edited(d->dump) && (d->heads.mode || d->neurons.mode))
+        return weir_cli_error(d->cli,
+                              "%s was recorded with edits of the weights: heads and neurons are taken apart as the "
+                              "model runs (the text, and --edit)",
+                              d->dump_path);
     return code == WEIR_EXIT_OK ? open_values(d) : code;
 }
 
@@ -251,6 +277,14 @@ static int write_all(void *ctx, FILE *out)
     return code;
 }
 
+/* A defect of the model or the dump: said behind the results. */
+static int lost(const weir_decompose *d)
+{
+    weir_cli_error(d->cli, "%lld of %lld positions have a stream or logits that are not finite (NaN or infinite)",
+                   (long long)d->lost, (long long)d->positions);
+    return WEIR_EXIT_FALSE;
+}
+
 static int check(const weir_decompose *d)
 {
     if (d->positions == 0)
@@ -258,6 +292,8 @@ static int check(const weir_decompose *d)
     if (d->without)
         weir_cli_note(d->cli, "%lld of %lld positions have no next token, and no logits: --target final, or a token",
                       (long long)d->without, (long long)d->positions);
+    if (d->lost)
+        return lost(d);
     if (!d->a->check || d->inexact + d->beyond == 0)
         return WEIR_EXIT_OK;
     weir_cli_error(d->cli,
@@ -276,6 +312,10 @@ static int run_all(weir_decompose *d)
     const weir_parts_format format = format_of(d->a);
     if (d->a->session.out.json && format != WEIR_PARTS_NDJSON)
         return weir_cli_usage(d->cli, "--json and --format exclude each other");
+    static const char *const of_text[] = {"color", "width"};
+    for (size_t i = 0; format != WEIR_PARTS_TEXT && i < sizeof of_text / sizeof *of_text; i++)
+        if (weir_cli_given(d->cli, of_text[i]))
+            return weir_cli_usage(d->cli, "--%s is about the text view, and another format was chosen", of_text[i]);
     d->sink = sink[format];
     const weir_output_file file = {.path = d->a->out, .begin = d->sink->begins, .force = d->a->force};
     int code = weir_output_free(d->cli, &file);
@@ -294,6 +334,7 @@ int weir_decompose_run(weir_cli *cli, weir_decompose_args *a)
     weir_parts_free(d.parts);
     weir_sites_free(&d.values);
     weir_dump_close(d.dump);
+    weir_positions_free(&d.asked);
     weir_session_close(&d.session);
     weir_asks_free(&d.heads.asks);
     weir_asks_free(&d.neurons.asks);

@@ -10,6 +10,7 @@
 #ifndef WEIR_PARTS_DECOMPOSE_H
 #define WEIR_PARTS_DECOMPOSE_H
 
+#include "cli/positions.h"
 #include "cli/session.h"
 #include "neurons/ask.h"
 #include "sites.h"
@@ -72,9 +73,12 @@ typedef struct weir_decompose {
     char fingerprint[65];
     char *source, *interventions; /* JSON; NULL: none */
     const char *dump_path;        /* NULL: a run over text */
+    char lacks[2][80];            /* of a dump: what it lacks for heads, for neurons; they are then left out */
     weir_dump_reader *dump;
+    weir_positions asked;     /* of a dump: --positions */
     int64_t positions;        /* shown so far */
     int64_t without;          /* of them without a token to ask about */
+    int64_t lost;             /* of them: the stream or what is asked of it is not finite */
     int64_t inexact, beyond;  /* of them: the edits are not the stream to the bit; the logits differ */
     int64_t bad_doc, bad_pos; /* the first of these */
 } weir_decompose;

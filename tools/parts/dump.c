@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/positions.h"
+#include "cli/from.h"
 #include "cli/progress.h"
 #include "cli/say.h"
 #include "cli/signals.h"
@@ -10,8 +10,7 @@
 
 enum {
     MOST_BYTES = 64 << 20, /* of values that are read at a time */
-    MOST_POSITIONS = 256,
-    MOST_LENGTH = 1 << 30 /* tokens of a document */
+    MOST_POSITIONS = 256
 };
 
 static weir_status no_memory(weir_err *err)
@@ -33,9 +32,10 @@ static int find(const weir_decompose *d, const weir_point *p)
 static const char *hooks_text(const weir_decompose *d, char *buf, size_t n)
 {
     const bool post = weir_model_point(d->session.model, "blocks.0.ln1_post.hook_scale") != NULL;
+    const bool heads = d->heads.mode || *d->lacks[0];
     snprintf(buf, n, "hook_*embed,*hook_attn_out,*hook_mlp_out,blocks.%lld.hook_resid_post%s%s%s",
-             (long long)d->session.info->L - 1, d->heads.mode ? ",*hook_z" : "",
-             d->neurons.mode ? ",*mlp.hook_post" : "", post && d->heads.mode ? ",*_post.hook_scale" : "");
+             (long long)d->session.info->L - 1, heads ? ",*hook_z" : "",
+             d->neurons.mode || *d->lacks[1] ? ",*mlp.hook_post" : "", post && heads ? ",*_post.hook_scale" : "");
     return buf;
 }
 
@@ -49,9 +49,10 @@ int weir_decompose_open_dump(weir_decompose *d)
             return weir_cli_error(d->cli, "%s lacks %s of all units: weir trace --hooks '%s' --dump FILE.h5 records it",
                                   d->dump_path, s->point->name, hooks_text(d, hooks, sizeof hooks));
     }
-    if (!weir_dump_is_complete(d->dump))
-        weir_cli_note(d->cli, "%s is not complete: the %lld rows that all its hooks have are read", d->dump_path,
-                      (long long)weir_dump_rows(d->dump));
+    for (int mlp = 0; mlp < 2; mlp++)
+        if (*d->lacks[mlp])
+            weir_cli_note(d->cli, "no %s: %s lacks %s", mlp ? "neurons" : "heads", d->dump_path, d->lacks[mlp]);
+    weir_from_note_incomplete(d->cli, d->dump, d->dump_path);
     return WEIR_EXIT_OK;
 }
 
@@ -59,7 +60,6 @@ int weir_decompose_open_dump(weir_decompose *d)
 
 typedef struct reading {
     weir_decompose *d;
-    weir_positions positions;
     int64_t first_doc;
     int64_t most; /* positions that are read at a time */
     int64_t *row; /* [most] of the positions that wait */
@@ -133,9 +133,8 @@ static weir_status add(reading *r, int64_t doc, const weir_dump_doc_rows *rows, 
 static weir_status check_doc(const reading *r, int64_t doc, int64_t n, weir_err *err)
 {
     const int64_t vocab = r->d->session.info->V;
+    WEIR_TRY(weir_from_positions(r->pos, n, doc, err));
     for (int64_t i = 0; i < n; i++) {
-        if (r->pos[i] < (i ? r->pos[i - 1] + 1 : 0) || r->pos[i] >= MOST_LENGTH)
-            return weir_fail(err, WEIR_E_FORMAT, "document %lld: its positions are not in order", (long long)doc);
         if (r->id[i] < 0 || r->id[i] >= vocab)
             return weir_fail(err, WEIR_E_FORMAT, "document %lld: token %d is none of the model's %lld", (long long)doc,
                              r->id[i], (long long)vocab);
@@ -155,7 +154,7 @@ static weir_status read_doc(reading *r, int64_t doc, weir_err *err)
     WEIR_TRY(check_doc(r, doc, rows.n, err));
     const int64_t len = r->pos[rows.n - 1] + 1;
     WEIR_TRY(make_keep(r, len, err));
-    WEIR_TRY(weir_positions_keep(&r->positions, NULL, NULL, NULL, 0, len, r->keep, err));
+    WEIR_TRY(weir_positions_keep(&r->d->asked, NULL, NULL, NULL, 0, len, r->keep, err));
     for (int64_t i = 0; i < rows.n; i++)
         if (r->keep[r->pos[i]])
             WEIR_TRY(add(r, doc, &rows, i, err));
@@ -173,7 +172,7 @@ static weir_status read_docs(reading *r, weir_err *err)
     WEIR_TRY(weir_sites_room(&r->d->values, r->most, err));
     weir_progress_start(&bar, r->d->cli);
     weir_status st = WEIR_OK;
-    for (int64_t doc = 0; doc < n && st == WEIR_OK; doc++) {
+    for (int64_t doc = 0; doc < n && st == WEIR_OK && !ferror(r->d->out); doc++) { /* else computed in vain */
         st = weir_signals_seen() ? WEIR_STOP : read_doc(r, doc, err);
         weir_progress_update(&bar, (double)(doc + 1) / (double)n, -1);
     }
@@ -187,29 +186,18 @@ int weir_decompose_dump(weir_decompose *d)
 {
     weir_err err = {0};
     reading r = {.d = d};
-    const char *first = weir_dump_attr(d->dump, "shard_first_doc");
+    weir_from_part part = {0};
     weir_signals_catch();
-    if (weir_positions_parse(&r.positions, d->a->session.rows.positions, &err) != WEIR_OK)
-        return weir_cli_bad_argument(d->cli, "--positions", &err);
-    if (r.positions.field) {
-        weir_positions_free(&r.positions);
-        return weir_cli_usage(d->cli, "--positions %s needs the text: a dump has its rows alone",
-                              d->a->session.rows.positions);
-    }
-    weir_status st = WEIR_OK;
-    if (first && (!weir_parse_int(first, &r.first_doc) || r.first_doc < 0))
-        st = weir_fail(&err, WEIR_E_FORMAT, "shard_first_doc is %s", first);
+    weir_status st = weir_from_part_of(d->dump, &part, &err);
+    r.first_doc = part.first_doc;
     if (st == WEIR_OK)
         st = read_docs(&r, &err);
-    weir_positions_free(&r.positions);
     void *const own[] = {r.row, r.pos, r.id, r.keep};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);
     if (st == WEIR_STOP)
         return weir_cli_error(d->cli, "stopped by signal %d", weir_signals_seen());
-    if (st != WEIR_OK) {
-        weir_err_where(&err, d->dump_path, NULL, -1);
-        return weir_cli_fail(d->cli, &err);
-    }
+    if (st != WEIR_OK)
+        return weir_cli_fail_at(d->cli, d->dump_path, &err);
     return WEIR_EXIT_OK;
 }

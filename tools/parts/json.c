@@ -1,5 +1,5 @@
 /* A head, then an object for each position: lines (NDJSON), or one object. README.md has the schema. */
-#include "neurons/printable.h"
+#include "cli/printable.h"
 #include "view.h"
 
 static void put_head(weir_jsonw *w, const weir_view_parts *v)

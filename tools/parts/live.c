@@ -112,7 +112,7 @@ static weir_status feed(weir_decompose *d, weir_err *err)
     int64_t rows = 0;
     weir_progress_start(&bar, d->cli);
     weir_status st = weir_feed_next(s->feed, &b, err);
-    while (st == WEIR_OK && b && !weir_signals_seen()) {
+    while (st == WEIR_OK && b && !weir_signals_seen() && !ferror(d->out)) { /* else computed in vain */
         rows += b->rows;
         st = take_batch(d, b, err);
         weir_progress_update(&bar, weir_feed_progress(s->feed), rows);

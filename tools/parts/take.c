@@ -168,7 +168,8 @@ static void count(weir_decompose *d, const weir_parts_sum *s)
         d->bad_pos = d->view.pos;
     }
     d->positions++;
-    d->without += d->target != WEIR_TARGET_NONE && s->target < 0;
+    d->without += d->target == WEIR_TARGET_NEXT && s->target < 0;
+    d->lost += !isfinite(s->norm) || (s->target >= 0 && !isfinite(s->logit));
     d->inexact += !s->exact;
     d->beyond += !s->holds;
 }
@@ -224,6 +225,8 @@ static weir_status take_some(taking *t, weir_err *err)
     weir_parts_rows rows;
     weir_sites_rows(&d->values, t->first, t->n, &rows);
     set_targets(t, &rows);
+    rows.edits = (const weir_edit *const *)d->session.edits.edit;
+    rows.n_edits = d->session.edits.n;
     WEIR_TRY(weir_parts_begin(d->parts, &rows, err));
     for (int mlp = 0; mlp < 2; mlp++) {
         for (int64_t i = 0; i < t->n; i++) {
@@ -273,7 +276,7 @@ weir_status weir_decompose_take(weir_decompose *d, weir_err *err)
     if (n == 0)
         return WEIR_OK;
     weir_status st = make_room(&t, n, err);
-    for (t.first = 0; t.first < d->values.n && st == WEIR_OK; t.first += n) {
+    for (t.first = 0; t.first < d->values.n && st == WEIR_OK && !ferror(d->out); t.first += n) {
         t.n = d->values.n - t.first < n ? d->values.n - t.first : n;
         st = take_some(&t, err);
     }

@@ -3,12 +3,14 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "neurons/heat.h"
-#include "neurons/printable.h"
+#include "cli/printable.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
 #include "view.h"
 
 enum {
     COLUMNS = 52, /* of a line before its bar */
+    REMARK = 48,  /* behind a sum */
     BAR = 20      /* columns of a bar to either side of its middle, at most */
 };
 
@@ -105,7 +107,8 @@ static double shown(const screen *s, const weir_part_value *v)
 static void put_value(const screen *s, const char *name, const weir_part_value *v)
 {
     fprintf(s->out, "%-12s", name);
-    put_number(s, v->norm, "%.4g", v->norm);
+    char norm[32];
+    put_number(s, v->norm, "%s", weir_rounded(v->norm, 4, false, norm));
     put_number(s, v->cosine, "%+.3f", v->cosine);
     put_number(s, 100 * v->share, "%+.1f%%", 100 * v->share);
     if (s->logits)
@@ -155,13 +158,14 @@ static void put_sum(const screen *s)
         put_logit(s, "constant", NAN, sum->constant);
         fputc('\n', s->out);
     }
+    const char *gap = s->v->width < COLUMNS + REMARK ? "\n  " : "  ";
     put_logit(s, "sum", sum->share, sum->parts);
-    fprintf(s->out, "  the edits are%s the final stream%s\n", sum->exact ? "" : " not",
+    fprintf(s->out, "%sthe edits are%s the final stream%s\n", gap, sum->exact ? "" : " not",
             sum->exact ? " to the bit" : ": see rest");
     if (!s->logits)
         return;
     put_logit(s, "model's own logit", NAN, sum->logit);
-    fprintf(s->out, "  difference %.1e, tolerance %.1e: %s\n", sum->difference, sum->tolerance,
+    fprintf(s->out, "%sdifference %.1e, tolerance %.1e: %s\n", gap, sum->difference, sum->tolerance,
             sum->holds ? "holds" : "does not hold");
     if (s->v->capped) {
         put_logit(s, "behind the soft cap", NAN, sum->capped);

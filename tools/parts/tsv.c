@@ -1,7 +1,7 @@
 /* A line for each part; README.md says what the columns hold. */
 #include <math.h>
 
-#include "neurons/printable.h"
+#include "cli/printable.h"
 #include "view.h"
 
 static void begin(FILE *out, const weir_view_parts *v)

@@ -5,8 +5,8 @@
 
 #include <weir/parts.h>
 
+#include "cli/terminal.h"
 #include "cli/tool.h"
-#include "neurons/view.h"
 
 /* One line. */
 typedef struct weir_part_line {

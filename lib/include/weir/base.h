@@ -61,7 +61,7 @@ typedef struct weir_err {
 } weir_err;
 
 /* Fills *err (if non-NULL and still empty) and returns code, so that `return weir_fail(err, ...)` works. offset = -1.
- * Control characters become '?', what does not fit ends in "...": an error is one printable line. */
+ * What is not printable becomes '?', what does not fit ends in "...": an error is one printable line. */
 WEIR_API weir_status weir_fail(weir_err *err, weir_status code, const char *fmt, ...) WEIR_PRINTF(3, 4);
 
 /* After a failure: adds the parts of its place that are not known yet. file and tensor may be NULL, offset -1. Nothing
@@ -84,6 +84,12 @@ typedef struct weir_str {
     const char *p;
     size_t n;
 } weir_str;
+
+/* Does a code point act on a terminal, break a line, turn text around, or show nothing? Names and tokens may hold such;
+ * what people read shows them escaped. The joiners U+200C and U+200D are printable: scripts and emoji need them. */
+WEIR_API bool weir_unprintable(uint32_t cp);
+/* Makes each byte of such characters, and each byte that belongs to no character of UTF-8, a '?'. */
+WEIR_API void weir_make_printable(char *text);
 
 typedef enum weir_log_level { WEIR_LOG_INFO = 0, WEIR_LOG_WARN = 1 } weir_log_level;
 

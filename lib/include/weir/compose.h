@@ -29,7 +29,7 @@
 #ifndef WEIR_COMPOSE_H
 #define WEIR_COMPOSE_H
 
-#include "weights.h"
+#include "edit.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -52,6 +52,9 @@ WEIR_API WEIR_CHECKED weir_status weir_compose_new(weir_compose **out, const wei
                                                    weir_compose_weights weights, const char *kernel, int threads,
                                                    weir_err *err);
 WEIR_API void weir_compose_free(weir_compose *c);
+/* From now on the weights are meant with these edits [n] of the model, which are borrowed until c is freed. Before
+ * anything is asked. */
+WEIR_API void weir_compose_with(weir_compose *c, const weir_edit *const *edits, int n);
 
 typedef enum weir_compose_part { WEIR_COMPOSE_HEADS, WEIR_COMPOSE_NEURONS } weir_compose_part;
 /* Does the stream that the part `to` of layer to_layer reads hold what the part `from` of from_layer writes? Of one

@@ -71,9 +71,14 @@ typedef struct weir_point {
     const char *letters; /* "T C", "T H D", ... */
     bool keyed;          /* scores and pattern: the last axis are keys, as many as the run has */
     bool read_only;
+    bool grad; /* "NAME_grad": the gradient of a scalar with respect to point NAME (weir/grad.h) */
 } weir_point;
 
+/* The points of the forward pass, n of them. Behind them in the same array stand those of their gradients, point[n + i]
+ * that of point[i], with the same shape; they are heard on the way back only. A hook that keeps something for each point
+ * that it may be given has room for weir_model_points_all. */
 WEIR_API int64_t weir_model_points(const weir_model *m, const weir_point **points);
+WEIR_API int64_t weir_model_points_all(const weir_model *m, const weir_point **points);
 /* Exact name, hyphens read as underscores; NULL when this model lacks it. */
 WEIR_API const weir_point *weir_model_point(const weir_model *m, const char *name);
 
@@ -81,6 +86,7 @@ WEIR_API const weir_point *weir_model_point(const weir_model *m, const char *nam
  *
  * The name: globs * ? {a,b}; hyphens read as underscores. Scores, pattern and result, whose rows grow with the context
  * or with the heads, are selected by a glob only if it spells that word or matches nothing else: `*` leaves them out.
+ * `_grad` at the end of a name, of a short site or of a unit (`L6N421_grad`) means the gradient, and nothing else does.
  * The brackets: [position], [position, unit] at points of rank 2, [position, head] and [position, head, unit] at points
  * of rank 3; the last axis of scores and pattern are keys. Each entry is a list joined by `+` of numbers and half-open
  * ranges a:b, negative ones counted from the end; `:` is all. */
@@ -148,7 +154,7 @@ typedef enum weir_want { WEIR_NONE = 0, WEIR_READ = 1, WEIR_WRITE = 2 } weir_wan
 
 /* Changes whenever weir_hook_class, weir_value, weir_rows or weir_point change: hooks built apart from the library
  * (shared objects) are refused when theirs differs. */
-enum { WEIR_HOOK_ABI = 2 };
+enum { WEIR_HOOK_ABI = 3 };
 
 enum {
     /* The hook treats each value by itself, so that values of one layer may come for all documents before those of the
@@ -169,6 +175,8 @@ typedef struct weir_hook_class {
     const char *args;   /* the grammar of its arguments, one line: "SEL[=zero]" */
     /* args: the text behind the colon of `--hook name:args`, or what a program passes; may be NULL. */
     weir_status (*create)(void **self, const weir_model *m, const char *args, weir_err *err);
+    /* Asked once about each point, those of gradients included if the run has a way back (weir_run_options.backward).
+     * What a hook writes to a gradient goes on to the earlier ones. */
     weir_want (*wants)(void *self, const weir_point *p);
     /* Once, before the first pass, if the run records to a dump: the hook may declare datasets of its own in it
      * (weir_dump_own_new). Where a run goes on with what an interrupted one recorded (weir_dump_rows_done), the hook sees
@@ -179,6 +187,12 @@ typedef struct weir_hook_class {
     /* WEIR_STOP ends the pass at once: hooks behind this one, and later values, see nothing of it. A run that records
      * cannot use such a pass; a hook that has seen enough says so in on_end. */
     weir_status (*on_value)(void *self, const weir_value *v, weir_err *err);
+    /* Of a hook that writes: its derivative. v->point is a point that it wrote to in the last pass, v->data [T, width] the
+     * gradient with respect to what it left there; it turns that into the gradient with respect to what it found: zero
+     * where it set a value, the same where it added one, c times as much where it multiplied by c. Nothing is counted as
+     * changed. Hooks are asked in the reverse order of attaching. A hook that writes and has none cannot be attached to
+     * a run with a way back. May be NULL. */
+    weir_status (*on_grad)(void *self, const weir_value *v, weir_err *err);
     /* Behind the last value of a pass, also of one that a hook stopped, but not of one that failed. May be NULL.
      * WEIR_STOP here means: enough. The pass is whole and succeeds, the other hooks' on_end are called too, and
      * weir_run_enough tells the program to run no further pass. In layer order no pass is whole before the last layer:

@@ -32,10 +32,25 @@ WEIR_API void weir_linalg_outer_add(double *a, int64_t n, const double *x, int64
 WEIR_API WEIR_CHECKED weir_status weir_linalg_eigen(double *a, int64_t n, int64_t k, double *value, double *vector,
                                                     weir_err *err);
 
+/* The k largest singular values of x [rows,n] and their vectors, x = sum over i of value[i] left[i] outer right[i]: by
+ * the eigenvectors of x^T x or x x^T, whichever is smaller. value [k], the largest first; left [k,rows] and right [k,n],
+ * a row each. Of the smaller side's vectors the sign is as in weir_linalg_eigen. Values below about 1e-8 of the largest
+ * cannot be told from 0 (the squares are what is computed), and where a value is 0 the larger side's vector is 0 too.
+ * Memory: min(rows, n)^2 doubles, and a copy of x where rows < n. Errors as of weir_linalg_eigen; 1 <= k <= min(rows, n)
+ * does not hold. */
+WEIR_API WEIR_CHECKED weir_status weir_linalg_singular(const double *x, int64_t rows, int64_t n, int64_t k,
+                                                       double *value, double *left, double *right, weir_err *err);
+
 /* Solves a x = b for m right sides: a [n,n] positive definite, b [m,n], a right side each row, becomes x (dposv:
  * Cholesky's factors). Destroys a. Errors: an element is not finite; a is not positive definite to working precision
  * (b is left as it was). */
 WEIR_API WEIR_CHECKED weir_status weir_linalg_solve(double *a, int64_t n, double *b, int64_t m, weir_err *err);
+
+/* The same in two steps, for many right sides: a becomes its factor (dpotrf), and every call solves m right sides with it
+ * (dpotrs). A factor may be used from several threads. Errors as above; in the second only of the right sides. */
+WEIR_API WEIR_CHECKED weir_status weir_linalg_factor(double *a, int64_t n, weir_err *err);
+WEIR_API WEIR_CHECKED weir_status weir_linalg_factored(const double *factor, int64_t n, double *b, int64_t m,
+                                                       weir_err *err);
 
 #ifdef __cplusplus
 }

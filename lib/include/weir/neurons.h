@@ -26,6 +26,7 @@
 #ifndef WEIR_NEURONS_H
 #define WEIR_NEURONS_H
 
+#include "edit.h"
 #include "model.h"
 #include "tokenizer.h"
 
@@ -340,6 +341,8 @@ typedef struct weir_weight_token {
 
 typedef struct weir_neurons_weights_options {
     int64_t n;     /* tokens at each end; default 10, at most 100 */
+    const weir_edit *const *edits; /* [n_edits] the weights are meant with these */
+    int n_edits;
     int64_t vocab; /* ids below this are ranked; 0: V */
     int threads;
     const char *kernel;

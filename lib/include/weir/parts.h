@@ -36,6 +36,7 @@
 #ifndef WEIR_PARTS_H
 #define WEIR_PARTS_H
 
+#include "edit.h"
 #include "lens.h"
 
 #ifdef __cplusplus
@@ -91,6 +92,8 @@ typedef struct weir_parts_rows {
     const float *const *mlp_scale;  /* [L] of [n] ln2_post.hook_scale, with post */
     const int32_t *target;  /* [n] token whose logit is taken apart; -1: none; WEIR_LENS_FINAL_TOP. NULL: none at all */
     const int32_t *against; /* [n] token whose logit is taken away from it; -1: none. NULL: none at all */
+    const weir_edit *const *edits; /* [n_edits] with which the pass was made: heads and neurons have their weights */
+    int n_edits;
 } weir_parts_rows;
 
 /* Looks at n positions: computes their edits and sums. rows is copied; what it points to must live until the next begin

@@ -36,6 +36,7 @@ typedef struct weir_dump_options {
     const char *bos;     /* "yes" or "no" */
     const char *command_line;
     const char *interventions; /* JSON text: an array of what changes values in the run; NULL: "[]" */
+    const char *edits;         /* JSON text: an array of the edits of its weights (weir/edit.h); NULL: "[]" */
     const char *kernel;        /* table in use */
     int run_threads;
     bool hash_full;   /* fingerprint over all bytes */
@@ -143,11 +144,13 @@ typedef struct weir_dump_report {
  * Refused: files that are not ours, that another process writes, or that cannot be saved. report may be NULL. */
 WEIR_API WEIR_CHECKED weir_status weir_dump_repair(const char *path, weir_dump_report *report, weir_err *err);
 
+enum { WEIR_DROPPED_NAMES = 4 };
 typedef struct weir_dump_summary {
     int64_t rows, docs, datasets;
     int64_t raw_bytes; /* fp32 activations */
     int64_t file_bytes;
     int64_t dropped_fields; /* fields of documents that were new or of another type than in the first document */
+    char dropped_name[WEIR_DROPPED_NAMES][48]; /* the first of their names, cut to fit; "": there are no more */
 } weir_dump_summary;
 /* Checks that every dataset has the same number of rows, writes the tail, sets complete = 1, renames. Frees d in every
  * case. After a failure the .part stays, with all rows that are whole, and the error says so; one without any row is

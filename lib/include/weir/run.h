@@ -18,6 +18,7 @@
 #ifndef WEIR_RUN_H
 #define WEIR_RUN_H
 
+#include "edit.h"
 #include "hook.h"
 
 #ifdef __cplusplus
@@ -35,6 +36,10 @@ typedef struct weir_run_options {
     int64_t memory;     /* bytes that the arena and packed weights may take; 0: no bound. Layers that do not fit are
                            packed anew in each pass; refused if one alone does not */
     bool by_layer;      /* the run goes layer by layer: weir_run_part */
+    bool backward;      /* passes keep what weir/grad.h needs to go back through them, in the arena; not with by_layer */
+    const weir_edit *const *edits; /* [n_edits] of this model, applied in this order (weir/edit.h); borrowed until the run
+                                      is freed. None: the bits and the speed of the model as it is */
+    int n_edits;
 } weir_run_options;
 WEIR_API void weir_run_options_init(weir_run_options *o);
 
@@ -51,7 +56,9 @@ typedef struct weir_seq {
 } weir_seq;
 
 enum {
-    WEIR_FINAL = 1 /* run to the final norm, so that weir_run_logits and weir_run_logprobs can be asked */
+    WEIR_FINAL = 1,     /* run to the final norm, so that weir_run_logits and weir_run_logprobs can be asked */
+    WEIR_KEEP_SLOTS = 2 /* slots stay as they were before the pass: the next one continues from the same place. What a
+                           pass like this one stored behind it is forgotten */
 };
 
 WEIR_API WEIR_CHECKED weir_status weir_run_new(weir_run **out, const weir_model *m, const weir_run_options *o,
@@ -85,6 +92,25 @@ WEIR_API int weir_run_threads(const weir_run *r);
 WEIR_API WEIR_CHECKED weir_status weir_run_forward(weir_run *r, const weir_seq *seqs, int64_t n_seq, int flags,
                                                    weir_err *err);
 
+/* The same pass, begun with the stream before block `layer` (L: before the final norm, all blocks are left out). The
+ * caller has put the rows' stream into weir_run_stream, in the order of the sequences' tokens; ids say how many rows
+ * there are and what hooks are told. Every value from blocks.LAYER.hook_resid_pre on has the bits of the whole pass that
+ * had this stream there; hooks hear nothing before it. What is in weir_run_stream afterwards is undefined: fill it again
+ * for the next pass.
+ *
+ * A slot's keys and values of earlier layers are neither read nor written. A slot that such a pass has advanced can only
+ * be continued from this layer or a later one.
+ *
+ *     weir_run_prepare(run, WEIR_FINAL, &err);            // the slot holds a prefix, seen by every layer
+ *     for (...) {                                         // the same tokens behind it, again and again
+ *         memcpy(weir_run_stream(run), x, n * C floats);  // [n,C] before block l
+ *         weir_run_forward_from(run, &seq, 1, l, WEIR_FINAL | WEIR_KEEP_SLOTS, &err);
+ *         weir_run_logits(run, n - 1, 1, logits, &err);
+ *     }
+ * Errors: as of weir_run_forward; a layer not in [0, L], a run that is not prepared (WEIR_E_ARG). */
+WEIR_API WEIR_CHECKED weir_status weir_run_forward_from(weir_run *r, const weir_seq *seqs, int64_t n_seq, int64_t layer,
+                                                        int flags, weir_err *err);
+
 /* --- layer by layer: all sequences through one part of the model before the next, the stream kept by the caller in
  * between, so that each layer's weights are needed once a corpus and not once a pass. The steps are those of
  * weir_run_forward, and so are the bits.
@@ -104,7 +130,8 @@ WEIR_API WEIR_CHECKED weir_status weir_run_forward(weir_run *r, const weir_seq *
  * packed at a time and released when another part is asked for. weir_run_forward is refused. */
 /* Parts that hooks and flags need, from 0; 0 before weir_run_prepare. */
 WEIR_API int64_t weir_run_parts(const weir_run *r);
-/* [max_rows, C]: read and left by weir_run_part; owned by the run. Undefined behind the last part. */
+/* [max_rows, C]: read and left by weir_run_part, read by weir_run_forward_from; owned by the run. Undefined behind the
+ * last part. NULL before weir_run_prepare. */
 WEIR_API float *weir_run_stream(weir_run *r);
 /* This part was run by an earlier process that this one goes on for: hooks that listen in it need not fire for
  * weir_run_finish. */

@@ -42,6 +42,7 @@ typedef struct weir_docs_options {
     const char *sep; /* WEIR_DOCS_SEP: the line, without its end */
     weir_docs_format format;
     const char *field; /* JSONL: the field that holds the text; NULL: "text" */
+    bool json_value; /* JSONL: the field holds any JSON, and that is the document's text, as it stands there */
     bool ids; /* documents are lists of token ids (text: white space or commas between; JSONL: an array in `field`,
                  NULL: "ids"); weir_doc.ids is set instead of text */
     bool (*stop)(void *user); /* asked when a signal interrupts the wait for bytes: true ends it, with WEIR_E_IO. NULL:
@@ -72,6 +73,7 @@ typedef struct weir_field {
 typedef struct weir_doc {
     weir_str text;
     const int32_t *ids; /* [n_ids], only with options.ids */
+    bool json;          /* text is JSON (options.json_value, in a source of JSONL) */
     int64_t n_ids;
     int64_t index;              /* number of the document, from 0, empty ones not counted */
     int32_t source;             /* index for weir_docs_source */

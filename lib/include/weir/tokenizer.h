@@ -64,6 +64,10 @@ WEIR_API WEIR_CHECKED weir_status weir_tokenizer_decode(const weir_tokenizer *to
 WEIR_API int64_t weir_tokenizer_size(const weir_tokenizer *tok); /* ids are 0 .. size-1 (some may have no token) */
 WEIR_API int32_t weir_tokenizer_bos(const weir_tokenizer *tok);  /* -1: none */
 WEIR_API int32_t weir_tokenizer_eos(const weir_tokenizer *tok);  /* -1: none */
+/* Ids that end a text that a model generates: EOS, and those of `eos_token_id` in generation_config.json, or where that
+ * says nothing, config.json (a number or a list); GGUF: eos_token_id and eot_token_id. *ids is borrowed; returns how many.
+ */
+WEIR_API int64_t weir_tokenizer_ends(const weir_tokenizer *tok, const int32_t **ids);
 /* What `--bos auto` does: add_bos_token of tokenizer_config.json, else the template, else GGUF's key, else
  * false. */
 WEIR_API bool weir_tokenizer_adds_bos(const weir_tokenizer *tok);

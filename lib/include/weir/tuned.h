@@ -53,6 +53,7 @@ typedef struct weir_tuned_info {
     const char *path;       /* the directory */
     const char *base_model; /* as config.json has it; NULL: it says nothing */
     const char *revision;   /* the same */
+    char sha256[65]; /* of the bytes of params.safetensors: what tells this lens from another in the same place */
     int64_t L, C;
     bool bias;
 } weir_tuned_info;
@@ -64,7 +65,7 @@ typedef struct weir_tuned_info {
  * its format, a tensor that is missing, a number that is not finite (WEIR_E_FORMAT); another kind of lens, or a type of
  * numbers that weir does not compute with (WEIR_E_UNSUPPORTED); a width, a number of layers or a shape that is not the
  * model's (WEIR_E_SHAPE). unembed_hash is not checked: it is a hash of how numpy prints the matrix. fit.json has the
- * model's fingerprint; another one than m's is a remark. */
+ * model's fingerprint, and the SHA-256 of params.safetensors: others than these are a remark. */
 WEIR_API WEIR_CHECKED weir_status weir_tuned_open(weir_tuned **out, const char *dir, const weir_model *m,
                                                   const weir_tuned_options *o, weir_err *err);
 WEIR_API void weir_tuned_free(weir_tuned *t);
@@ -91,8 +92,8 @@ WEIR_API WEIR_CHECKED weir_status weir_tuned_apply(weir_tuned *t, int64_t i, con
  * Ba 2015: betas 0.9 and 0.999) with decoupled weight decay (Loshchilov and Hutter 2019), from A = 0, b = 0, the lens
  * that changes nothing, so that weight decay pulls towards the plain lens; the rate rises linearly over the first fifth
  * of the steps, and falls linearly to 0. Adam, because the scale of the stream, and with it of the gradient, differs by
- * orders of magnitude between layers and models: its steps do not depend on that, so one rate fits all layers, and small
- * steps of a small text suffice (tuned-lens' own default, SGD, takes 2^18 tokens for each).
+ * orders of magnitude between layers and models: its steps do not depend on that, so one rate fits all layers, and
+ * small steps of a small text suffice (tuned-lens' own default, SGD, takes 2^18 tokens for each).
  *
  *     weir_fit_new(&f, model, &o, &err);
  *     while (!weir_fit_done(f)) { ... run a batch ...; weir_fit_add(f, x, n, &err); }
@@ -114,9 +115,10 @@ typedef struct weir_fit_options {
 } weir_fit_options;
 WEIR_API void weir_fit_options_init(weir_fit_options *o);
 
-/* m is borrowed. Memory: 4 L C (C + 1) floats for the translators, their gradient and Adam's moments; the unembedding a
- * second time, turned round; and of a block of positions, at most 256 of them, or as many as have 16 MiB of logits, but
- * at least 16: the stream at L + 1 places and 3 times its logits. Errors (WEIR_E_ARG): options out of range. */
+/* m is borrowed. Memory: 5 L C (C + 1) floats for the translators, as they are and packed, their gradient and Adam's
+ * moments; the unembedding a second time, turned round; and of a block of positions, at most 256 of them, or as many as
+ * have 16 MiB of logits, but at least 16: the stream at L + 1 places and 3 times its logits. Errors (WEIR_E_ARG):
+ * options out of range. */
 WEIR_API WEIR_CHECKED weir_status weir_fit_new(weir_fit **out, const weir_model *m, const weir_fit_options *o,
                                                weir_err *err);
 WEIR_API void weir_fit_free(weir_fit *f);
@@ -145,7 +147,7 @@ typedef struct weir_fit_about {
     const char *text;          /* JSON: what the text was */
     const char *interventions; /* JSON: what changed the model's values */
     uint64_t seed;
-    int64_t held_out;           /* positions that were measured: */
+    int64_t held_out;            /* positions that were measured: */
     const double *plain, *tuned; /* [L] means of their losses */
 } weir_fit_about;
 

@@ -89,7 +89,7 @@ typedef struct weir_target {
     weir_selector *selector;
     char *args;                    /* as given */
     int64_t changed, missed;       /* what weir_target_changed answers; weir_target_next counts each row as changed */
-    struct weir_target_part *part; /* [points]: see weir_target_part_of */
+    struct weir_target_part *part; /* [all points]: see weir_target_part_of */
 } weir_target;
 
 /* What is selected of one point. */
@@ -132,14 +132,19 @@ typedef struct weir_target_row {
     const int64_t *column; /* [n] */
     const float *vector;   /* [n], or [rows, n] */
     int64_t rows, group;   /* as in the part */
+    bool again;            /* rows are not counted as changed */
 } weir_target_row;
 WEIR_API weir_target_row weir_target_rows(weir_target *t, const weir_value *v);
+/* For on_grad: the rows that the pass has changed; they are not counted again. */
+WEIR_API weir_target_row weir_target_rows_again(weir_target *t, const weir_value *v);
 /* The next selected row; false: there is none. */
 WEIR_API bool weir_target_next(weir_target_row *r);
 
 /* Members of a weir_hook_class whose self begins with a weir_target. finish fails when nothing was changed: that is a
  * mistake, not a result. */
 WEIR_API weir_want weir_target_wants(void *self, const weir_point *p);
+/* on_grad of a hook that sets values: no gradient goes on to what stood there. */
+WEIR_API weir_status weir_target_set_grad(void *self, const weir_value *v, weir_err *err);
 WEIR_API weir_status weir_target_finish(void *self, FILE *out, weir_err *err);
 WEIR_API int64_t weir_target_changed(void *self, int64_t *missed);
 
