@@ -86,7 +86,7 @@ help:
 ## make              build build/bin/weir and its links, build/release/libweir.a and .so
 ## make deps         install what is needed (Debian's packages, with apt-get)
 ## make check        all tests that need nothing beyond Debian's packages
-## make check-slow   200 runs that are killed while they record, repaired and resumed (make check: 20)
+## make check-slow   more of what takes long: 200 runs of a kind are killed and resumed, every allocation fails once
 ## make check-asan, check-ubsan, check-tsan   the C tests under sanitizers
 ## make fuzz         FUZZ=json SECONDS=600: one of the fuzzers of tests/fuzz, with clang's libFuzzer
 ## make bench        measure; prints a table, writes build/bench.json
@@ -202,9 +202,10 @@ check: all tests
 	tests/run --build $(BUILD) --bin $(BIN)
 
 check-slow: export WEIR_KILLS = 200
+check-slow: export WEIR_SLOW = 1
 check-slow: export WEIR_TIMEOUT = 7200
 check-slow: all tests
-	tests/run --build $(BUILD) --bin $(BIN) test_kill
+	tests/run --build $(BUILD) --bin $(BIN) test_kill test_order test_record_resume test_run_batch test_neurons_exercise oom_
 
 # Results are compared with ratios in one run; nothing here gates a commit.
 bench: all $(BENCHBIN) bench-nohooks
@@ -243,7 +244,7 @@ fuzz:
 # --- installation
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/weir \
-	    $(DESTDIR)$(PREFIX)/share/weir/brook
+	    $(DESTDIR)$(PREFIX)/share/weir/brook/moments
 	install -m 755 $(BIN)/weir $(DESTDIR)$(PREFIX)/bin/weir
 	for t in $(BARE); do ln -sf weir $(DESTDIR)$(PREFIX)/bin/$$t; done
 	install -m 644 lib/include/weir/*.h $(DESTDIR)$(PREFIX)/include/weir/
@@ -252,7 +253,8 @@ install: all
 	ln -sf libweir.so.$(SOVER) $(DESTDIR)$(PREFIX)/lib/libweir.so
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(LIBS)|' lib/weir.pc.in \
 	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/weir.pc
-	install -m 644 $(filter-out lib/brook/recipe,$(wildcard lib/brook/*)) $(DESTDIR)$(PREFIX)/share/weir/brook/
+	install -m 644 $(filter-out lib/brook/recipe lib/brook/moments,$(wildcard lib/brook/*)) $(DESTDIR)$(PREFIX)/share/weir/brook/
+	install -m 644 lib/brook/moments/* $(DESTDIR)$(PREFIX)/share/weir/brook/moments/
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/weir $(BARE:%=$(DESTDIR)$(PREFIX)/bin/%) $(DESTDIR)$(PREFIX)/lib/libweir.* \
 	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/weir.pc

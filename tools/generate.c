@@ -1,5 +1,7 @@
 /* generate: a model goes on with a text. The table of its options, and the order of its work; tools/generate/job.h has
  * the map of the rest. */
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -107,7 +109,8 @@ static int check_sampling(weir_gen_job *j)
     weir_err err = {0};
     const weir_gen_args *a = j->a;
     weir_sampling_init(&j->sampling);
-    j->sampling.temperature = (float)a->temperature;
+    /* What is no more than 0 as a float is still no 0, which would mean greedy. */
+    j->sampling.temperature = a->temperature > 0 ? fmaxf((float)a->temperature, FLT_TRUE_MIN) : 0;
     j->sampling.top_k = a->top_k;
     j->sampling.top_p = (float)a->top_p;
     j->sampling.min_p = (float)a->min_p;

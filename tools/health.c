@@ -294,7 +294,7 @@ const weir_tool weir_tool_health = {
                "Colorado.'\n"
                "weir health stream.h5\n"
                "weir health --per position 'Boulder is in the state of Colorado.'\n"
-               "weir health --dim-ratio 20 --norm-ratio 2 --per dim --format tsv",
+               "weir health --dim-ratio 20 --per dim --format tsv",
     .options = options,
     .rules = rules,
     .args_size = sizeof(weir_health_args),

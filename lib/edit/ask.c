@@ -27,12 +27,12 @@ struct weir_asker {
     int32_t bos;
     weir_tokens t;
     /* a pass */
-    int32_t *id;    /* [max_rows] */
-    weir_seq *seq;  /* [max_rows] */
-    wanted *want;   /* [max_rows] */
+    int32_t *id;   /* [max_rows] */
+    weir_seq *seq; /* [max_rows] */
+    wanted *want;  /* [max_rows] */
     int64_t n_rows, n_seq, n_want;
-    float *h;       /* [WANTED,C] */
-    float *logits;  /* [WANTED,V] */
+    float *h;      /* [WANTED,C] */
+    float *logits; /* [WANTED,V] */
 };
 
 static weir_status make_run(weir_asker *a, weir_err *err)
@@ -62,8 +62,8 @@ weir_status weir_asker_new(weir_asker **out, const weir_model *m, const weir_tok
     a->want = weir_calloc(rows, sizeof *a->want);
     a->h = weir_calloc(WANTED, (size_t)s->C * sizeof *a->h);
     a->logits = weir_calloc(WANTED, (size_t)s->V * sizeof *a->logits);
-    weir_status st = a->id && a->seq && a->want && a->h && a->logits ? make_run(a, err)
-                                                                     : weir_nomem(err, "what asks a model");
+    weir_status st =
+        a->id && a->seq && a->want && a->h && a->logits ? make_run(a, err) : weir_nomem(err, "what asks a model");
     if (st != WEIR_OK)
         weir_asker_free(a);
     else
@@ -175,8 +175,8 @@ static weir_status add(weir_asker *a, const weir_question *q, int64_t index, wei
     id[0] = a->bos;
     memcpy(id + bos, a->t.id, (size_t)(a->t.n - 1) * sizeof *id);
     for (int64_t i = first; i < a->t.n; i++)
-        a->want[a->n_want++] = (wanted){
-            .row = a->n_rows + bos + i - 1, .question = index, .token = a->t.id[i], .first = i == first};
+        a->want[a->n_want++] =
+            (wanted){.row = a->n_rows + bos + i - 1, .question = index, .token = a->t.id[i], .first = i == first};
     a->seq[a->n_seq++] = (weir_seq){.ids = id, .n = n, .slot = -1};
     a->n_rows += n;
     return WEIR_OK;
@@ -260,8 +260,8 @@ weir_status weir_asker_text(weir_asker *a, const char *text, size_t len, double 
     WEIR_TRY(weir_tokenizer_encode(a->tok, text, len, &a->t, err));
     int32_t *id = weir_calloc(room, sizeof *id), *target = weir_calloc(room, sizeof *target);
     float *logprob = weir_calloc(room, sizeof *logprob);
-    const weir_status s = id && target && logprob ? windows(a, id, target, logprob, &sum, tokens, err)
-                                                  : weir_nomem(err, "a text");
+    const weir_status s =
+        id && target && logprob ? windows(a, id, target, logprob, &sum, tokens, err) : weir_nomem(err, "a text");
     weir_free(id);
     weir_free(target);
     weir_free(logprob);
@@ -270,7 +270,8 @@ weir_status weir_asker_text(weir_asker *a, const char *text, size_t len, double 
     return s;
 }
 
-weir_status weir_asker_texts(weir_asker *a, const weir_str *text, int64_t n, double *nll, int64_t *tokens, weir_err *err)
+weir_status weir_asker_texts(weir_asker *a, const weir_str *text, int64_t n, double *nll, int64_t *tokens,
+                             weir_err *err)
 {
     double sum = 0;
     *nll = NAN, *tokens = 0;

@@ -388,7 +388,7 @@ weir_status weir_edit_json_read(weir_edit_json *out, weir_arena *arena, const ch
 {
     source s;
     *out = (weir_edit_json){0};
-    if (!weir_path_is_file(path))
+    if (weir_path_is_absent(path)) /* what lies there and cannot be read is no licence to skip the model's check */
         return WEIR_OK;
     WEIR_TRY(open_source(&s, arena, path, err));
     const weir_status st = read_edit_json(out, &s, err);

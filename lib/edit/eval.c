@@ -65,12 +65,8 @@ static weir_status randomize(const eval *e, int64_t index, weir_edit **edit, wei
 
 static weir_asker_options asker_options(const eval *e, const weir_edit *const *edits, int n)
 {
-    return (weir_asker_options){.edits = edits,
-                                .n_edits = n,
-                                .bos = e->o.bos,
-                                .threads = 1,
-                                .kernel = e->o.kernel,
-                                .memory = e->o.memory};
+    return (weir_asker_options){
+        .edits = edits, .n_edits = n, .bos = e->o.bos, .threads = 1, .kernel = e->o.kernel, .memory = e->o.memory};
 }
 
 /* Everything that one model says of a record. */
@@ -164,9 +160,9 @@ static weir_status run(eval *e, int64_t first, int64_t end, int64_t block,
 }
 
 weir_status weir_fact_list_eval(const weir_model *m, const weir_tokenizer *tok, const weir_rome_prefixes *p,
-                           const weir_rome_options *o, const weir_fact_list *facts, int64_t first, int64_t end,
-                           const weir_rome_eval_options *how,
-                           weir_status (*take)(void *user, const weir_rome_result *r), void *user, weir_err *err)
+                                const weir_rome_options *o, const weir_fact_list *facts, int64_t first, int64_t end,
+                                const weir_rome_eval_options *how,
+                                weir_status (*take)(void *user, const weir_rome_result *r), void *user, weir_err *err)
 {
     if (first < 0 || end > weir_fact_list_n(facts) || first > end)
         return weir_fail(err, WEIR_E_ARG, "records %lld to %lld of %lld", (long long)first, (long long)end,
@@ -177,8 +173,8 @@ weir_status weir_fact_list_eval(const weir_model *m, const weir_tokenizer *tok, 
     const int64_t block = 4 * (int64_t)e.how.jobs;
     e.worker = weir_calloc((size_t)e.how.jobs, sizeof *e.worker);
     e.result = weir_calloc((size_t)block, sizeof *e.result);
-    const weir_status s = e.worker && e.result ? run(&e, first, end, block, take, user)
-                                               : weir_nomem(err, "an evaluation");
+    const weir_status s =
+        e.worker && e.result ? run(&e, first, end, block, take, user) : weir_nomem(err, "an evaluation");
     for (int i = 0; e.worker && i < e.how.jobs; i++) {
         weir_rome_free(e.worker[i].editor);
         weir_asker_free(e.worker[i].base);

@@ -62,7 +62,8 @@ static weir_status check_pair(const weir_tensor *a, const weir_tensor *b, weir_e
     const weir_tensor *there = a ? a : b;
     if (!a || !b)
         weir_fail(err, WEIR_E_FORMAT, "the module's lora_%c is missing", a ? 'B' : 'A');
-    else if (a->rank != 2 || b->rank != 2 || a->shape[0] < 1 || a->shape[0] != b->shape[1])
+    else if (a->rank != 2 || b->rank != 2 || a->shape[0] < 1 || a->shape[0] != b->shape[1] || a->shape[1] < 1 ||
+             b->shape[0] < 1)
         weir_fail(err, WEIR_E_SHAPE, "A and B of the module do not fit together");
     else if (a->dtype == WEIR_OTHER || b->dtype == WEIR_OTHER)
         weir_fail(err, WEIR_E_UNSUPPORTED, "the type of A or B is not F32, F16 or BF16");
@@ -83,26 +84,48 @@ static void gram(double *g, const float *x, int64_t r, int64_t n, int64_t by, in
         }
 }
 
-/* |B A|^2 = sum of the products of (A A^T) and (B^T B), element by element. */
+/* |B A|^2 is the sum of the products of (A A^T) and (B^T B), element by element. False: out of memory. */
+static bool squares_by_rank(const weir_edit_module *m, const float *a, const float *b, weir_arena *room, double *sum)
+{
+    const int64_t r = m->r;
+    double *g[2] = {weir_arena_alloc(room, (size_t)r, (size_t)r * sizeof(double)),
+                    weir_arena_alloc(room, (size_t)r, (size_t)r * sizeof(double))};
+    if (!g[0] || !g[1])
+        return false;
+    gram(g[0], a, r, m->in, m->in, 1);
+    gram(g[1], b, r, m->out, 1, r);
+    for (int64_t i = 0; i < r * r; i++)
+        *sum += g[0][i] * g[1][i];
+    return true;
+}
+
+/* The same, row by row of B A: the way for a rank that is larger than the matrix. */
+static bool squares_by_row(const weir_edit_module *m, const float *a, const float *b, weir_arena *room, double *sum)
+{
+    double *row = weir_arena_alloc(room, (size_t)m->in, sizeof *row);
+    for (int64_t o = 0; row && o < m->out; o++) {
+        memset(row, 0, (size_t)m->in * sizeof *row);
+        for (int64_t k = 0; k < m->r; k++)
+            for (int64_t j = 0; j < m->in; j++)
+                row[j] += (double)b[o * m->r + k] * a[k * m->in + j];
+        for (int64_t j = 0; j < m->in; j++)
+            *sum += row[j] * row[j];
+    }
+    return row != NULL;
+}
+
 static weir_status measure(weir_edit_module *m, const weir_tensor *a, const weir_tensor *b, double scale, weir_err *err)
 {
     const int64_t r = m->r;
+    double sum = 0;
     weir_arena room = {0};
     float *wide[2] = {weir_arena_alloc(&room, (size_t)(r * m->in), sizeof(float)),
                       weir_arena_alloc(&room, (size_t)(r * m->out), sizeof(float))};
-    int64_t square;
-    double *g[2] = {0};
-    for (int i = 0; i < 2 && weir_mul64(r, r, &square); i++)
-        g[i] = weir_arena_alloc(&room, (size_t)square, sizeof(double));
-    const bool made = wide[0] && wide[1] && g[0] && g[1];
+    bool made = wide[0] && wide[1];
     if (made) {
         weir_dequantize(a->dtype, a->data, r * m->in, wide[0]);
         weir_dequantize(b->dtype, b->data, r * m->out, wide[1]);
-        gram(g[0], wide[0], r, m->in, m->in, 1);
-        gram(g[1], wide[1], r, m->out, 1, r);
-        double sum = 0;
-        for (int64_t i = 0; i < r * r; i++)
-            sum += g[0][i] * g[1][i];
+        made = (r > m->in && r > m->out ? squares_by_row : squares_by_rank)(m, wide[0], wide[1], &room, &sum);
         m->norm = sqrt(sum > 0 || isnan(sum) ? sum : 0) * fabs(scale);
     }
     weir_arena_free(&room);

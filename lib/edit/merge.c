@@ -8,7 +8,7 @@
 #include "../model/overlay.h"
 #include "narrow.h"
 
-enum { ROWS = 64 /* that are made at a time, by all threads */ };
+enum { ROWS = WEIR_MERGE_ROWS };
 
 /* Sums of squares over a row, for each matrix of the module. */
 typedef struct sums {
@@ -19,16 +19,17 @@ typedef struct sums {
 /* The tensor that is being made. */
 typedef struct making {
     const weir_merging *g;
-    const weir_tensor *t;
+    const weir_merge_tensor *t;
     const weir_module *w;
-    int8_t *part;   /* [w->out] which matrix of the module an output belongs to */
-    int64_t *index; /* [w->out] which output of it */
-    int64_t width;  /* elements of a stored row */
-    int64_t row0;   /* of the rows that are made now */
-    char *bytes;    /* [ROWS, width] as stored */
-    float *old;     /* [threads, width] */
-    double *delta;  /* [threads, width] */
-    sums *sum;      /* [ROWS] */
+    int8_t *part;     /* [w->out] which matrix of the module an output belongs to */
+    int64_t *index;   /* [w->out] which output of it */
+    int64_t width;    /* elements of a stored row */
+    int64_t row0;     /* of the rows that are made now */
+    const char *from; /* as they are stored */
+    char *bytes;      /* [ROWS, width] as stored */
+    float *old;       /* [threads, width] */
+    double *delta;    /* [threads, width] */
+    sums *sum;        /* [ROWS] */
 } making;
 
 bool weir_merge_touches(const weir_merging *g, int64_t layer, weir_matrix which)
@@ -76,7 +77,7 @@ static void make_row(void *ctx, int64_t i, int thread)
     float *old = k->old + thread * n;
     double *delta = k->delta + thread * n;
     char *to = k->bytes + i * n * size;
-    const char *from = (const char *)k->t->data + row * n * size;
+    const char *from = k->from + i * n * size;
     sums *s = &k->sum[i];
     *s = (sums){0};
     weir_dequantize(k->t->dtype, from, n, old);
@@ -105,7 +106,7 @@ static void map_outputs(making *k)
         int64_t in, size;
         weir_matrix_shape(k->g->m, k->w->matrix[j], &in, &size);
         for (int64_t i = 0; i < size; i++) {
-            const int64_t at = weir_stored_row(k->g->m, k->w->matrix[j], i);
+            const int64_t at = k->t->row_of(k->g->m, k->w->matrix[j], i);
             k->part[at] = (int8_t)j;
             k->index[at] = i;
         }
@@ -140,13 +141,14 @@ static void tell(const making *k, const sums *s)
 
 static weir_status make_rows(making *k, weir_merge_put put, void *ctx, weir_err *err)
 {
-    const int64_t rows = k->t->shape[0];
+    const int64_t rows = k->t->rows;
     const weir_edit_merge_options *o = k->g->o;
     sums all = {0};
     for (k->row0 = 0; k->row0 < rows; k->row0 += ROWS) {
         const int64_t n = rows - k->row0 < ROWS ? rows - k->row0 : ROWS;
         if (o->stop && o->stop(o->user))
             return WEIR_STOP;
+        k->from = k->t->read(k->t->ctx, k->row0, n);
         weir_parallel_for(k->g->threads, n, 1, make_row, k);
         for (int64_t i = 0; i < n; i++) {
             if (k->sum[i].overflow) {
@@ -162,10 +164,11 @@ static weir_status make_rows(making *k, weir_merge_put put, void *ctx, weir_err 
     return WEIR_OK;
 }
 
-weir_status weir_merge_tensor(const weir_merging *g, const weir_tensor *t, const weir_module *w, weir_merge_put put,
-                              void *ctx, weir_err *err)
+weir_status weir_merge_rows(const weir_merging *g, const weir_merge_tensor *t, weir_merge_put put, void *ctx,
+                            weir_err *err)
 {
-    making k = {.g = g, .t = t, .w = w, .width = t->shape[1]};
+    const weir_module *w = t->module;
+    making k = {.g = g, .t = t, .w = w, .width = t->width};
     const size_t width = (size_t)k.width, threads = (size_t)g->threads;
     k.part = weir_calloc((size_t)w->out, sizeof *k.part);
     k.index = weir_calloc((size_t)w->out, sizeof *k.index);

@@ -164,6 +164,13 @@ static weir_status put_rows(void *ctx, int64_t row, int64_t n, const void *bytes
     return WEIR_OK;
 }
 
+static const void *stored_rows(void *ctx, int64_t row, int64_t n)
+{
+    const weir_tensor *t = ctx;
+    (void)n;
+    return (const char *)t->data + row * t->shape[1] * weir_dtype_bytes(t->dtype);
+}
+
 static weir_status rewrite(const copying *c, const weir_tensor *t, const weir_module *w, weir_err *err)
 {
     char *path = weir_path_join(weir_outdir_part(c->out), last_part(t->file));
@@ -173,7 +180,17 @@ static weir_status rewrite(const copying *c, const weir_tensor *t, const weir_mo
                .offset = t->offset,
                .path = path,
                .row_bytes = t->shape[1] * weir_dtype_bytes(t->dtype)};
-    weir_status s = p.fd < 0 ? fail_at(err, path, "cannot open it") : weir_merge_tensor(&c->g, t, w, put_rows, &p, err);
+    const weir_merge_tensor from = {.module = w,
+                                    .file = t->file,
+                                    .name = t->name,
+                                    .offset = t->offset,
+                                    .dtype = t->dtype,
+                                    .rows = t->shape[0],
+                                    .width = t->shape[1],
+                                    .row_of = weir_stored_row,
+                                    .read = stored_rows,
+                                    .ctx = (void *)t};
+    weir_status s = p.fd < 0 ? fail_at(err, path, "cannot open it") : weir_merge_rows(&c->g, &from, put_rows, &p, err);
     if (p.fd >= 0 && close(p.fd) != 0 && s == WEIR_OK)
         s = fail_at(err, path, "cannot write it");
     weir_free(path);
@@ -220,16 +237,15 @@ weir_status weir_edit_merge(const weir_model *m, const weir_edit *const *edits, 
     static const weir_edit_merge_options usual;
     const weir_model_info *info = weir_model_info_of(m);
     copying c = {.g = {.m = m, .edit = edits, .n_edits = n_edits, .o = o ? o : &usual}, .from = info->path};
-    if (n_edits < 1)
+    const bool gguf = strcmp(info->format, "gguf") == 0;
+    if (n_edits < 1 && !gguf)
         return weir_fail(err, WEIR_E_ARG, "no edits to merge");
     for (int i = 0; i < n_edits; i++)
         if (weir_edit_model(edits[i]) != m)
             return weir_fail(err, WEIR_E_ARG, "edit %d was not made for the model", i);
     c.g.threads = weir_threads(c.g.o->threads);
-    if (strcmp(info->format, "safetensors") != 0) {
-        weir_fail(err, WEIR_E_UNSUPPORTED, "edits are merged into Hugging Face directories, and this is a GGUF file");
-        return weir_err_where(err, info->path, NULL, -1);
-    }
+    if (gguf)
+        return weir_merge_gguf(&c.g, dir, err);
     const weir_status s = write_dir(&c, dir, err);
     weir_free(c.name);
     weir_arena_free(&c.arena);

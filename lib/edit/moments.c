@@ -152,7 +152,8 @@ static weir_status add_parts(weir_moments *m, const weir_moments *const *part, i
     for (int64_t i = 0; i < n; i++) {
         const weir_moments *p = shard(part, n, i);
         if (!p)
-            return weir_fail(err, WEIR_E_ARG, "shard %" PRId64 " of %" PRId64 " is missing (another was given twice)", i, n);
+            return weir_fail(err, WEIR_E_ARG, "shard %" PRId64 " of %" PRId64 " is missing (another was given twice)",
+                             i, n);
         for (int64_t k = 0; k < m->f * m->f; k++)
             m->sum[k] += p->sum[k];
         m->count += p->count;

@@ -31,14 +31,12 @@ static weir_status put(weir_arrays_out *w, const weir_moments *m, weir_err *err)
     const weir_moments_about *a = &m->about;
     const struct {
         const char *name, *text;
-    } texts[] = {{"weir_version", weir_version()},
-                 {"model", a->model},
-                 {"fingerprint", a->fingerprint},
-                 {"source", a->source}};
+    } texts[] = {
+        {"weir_version", weir_version()}, {"model", a->model}, {"fingerprint", a->fingerprint}, {"source", a->source}};
     const struct {
         const char *name;
         int64_t v;
-    } ints[] = {{"layer", a->layer}, {"width", m->f},       {"count", m->count},       {"docs", a->docs},
+    } ints[] = {{"layer", a->layer}, {"width", m->f},       {"count", m->count},      {"docs", a->docs},
                 {"shard", a->shard}, {"shards", a->shards}, {"complete", a->complete}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         WEIR_TRY(weir_arrays_put_text(w, "", texts[i].name, texts[i].text, err));
@@ -121,8 +119,8 @@ static weir_status check_sum(weir_arrays_in *r, const weir_moments *m, weir_err 
     for (int64_t i = 0; i < m->f; i++)
         for (int64_t j = i; j < m->f; j++)
             if (!isfinite(m->sum[i * m->f + j]) || (i == j && m->sum[i * m->f + j] < 0))
-                return weir_arrays_bad(r, "sum", err, "is no sum of k k^T: element [%" PRId64 ",%" PRId64 "] is %g", i, j,
-                                       m->sum[i * m->f + j]);
+                return weir_arrays_bad(r, "sum", err, "is no sum of k k^T: element [%" PRId64 ",%" PRId64 "] is %g", i,
+                                       j, m->sum[i * m->f + j]);
     return WEIR_OK;
 }
 

@@ -32,6 +32,14 @@ static weir_status get_count(const weir_filemap *m, int64_t *count, weir_err *er
     return s;
 }
 
+/* Its sums were made in float32: the two sides of the diagonal may differ by their rounding, and by no more. */
+static bool is_mirrored(const weir_npy *a, int64_t f, int64_t i, int64_t j)
+{
+    const double v = weir_npy_element(a, i * f + j), w = weir_npy_element(a, j * f + i);
+    const double scale = sqrt(weir_npy_element(a, i * f + i) * weir_npy_element(a, j * f + j));
+    return fabs(v - w) <= 1e-2 * scale || v == w;
+}
+
 static weir_status fill(weir_moments *m, const weir_npy *a, weir_err *err)
 {
     const int64_t f = m->f;
@@ -39,7 +47,12 @@ static weir_status fill(weir_moments *m, const weir_npy *a, weir_err *err)
         for (int64_t j = i; j < f; j++) {
             const double v = weir_npy_element(a, i * f + j);
             if (!isfinite(v) || (i == j && v < 0))
-                return weir_fail(err, WEIR_E_FORMAT, "mom2.mom2[%" PRId64 ",%" PRId64 "] is %g: no sum of k k^T", i, j, v);
+                return weir_fail(err, WEIR_E_FORMAT, "mom2.mom2[%" PRId64 ",%" PRId64 "] is %g: no sum of k k^T", i, j,
+                                 v);
+            if (!is_mirrored(a, f, i, j))
+                return weir_fail(err, WEIR_E_FORMAT,
+                                 "mom2.mom2[%" PRId64 ",%" PRId64 "] is %g, and its mirror image %g: no sum of k k^T",
+                                 i, j, v, weir_npy_element(a, j * f + i));
             m->sum[i * f + j] = v;
         }
     return WEIR_OK;

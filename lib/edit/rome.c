@@ -5,8 +5,8 @@
 #include <string.h>
 
 static const char *const names[WEIR_ROME_METHODS] = {
-    [WEIR_ROME_CONSISTENT] = "r-rome", [WEIR_ROME_COMPAT] = "rome",       [WEIR_ROME_COMPAT_R] = "compat-r-rome",
-    [WEIR_ROME_PROMPT] = "p-rome",     [WEIR_ROME_MEMIT] = "memit",       [WEIR_ROME_EMMET] = "emmet",
+    [WEIR_ROME_CONSISTENT] = "r-rome",  [WEIR_ROME_COMPAT] = "rome", [WEIR_ROME_COMPAT_R] = "compat-r-rome",
+    [WEIR_ROME_PROMPT] = "p-rome",      [WEIR_ROME_MEMIT] = "memit", [WEIR_ROME_EMMET] = "emmet",
     [WEIR_ROME_ALPHAEDIT] = "alphaedit"};
 
 const char *weir_rome_method_name(weir_rome_method m)
@@ -49,9 +49,14 @@ static weir_status check_numbers(const weir_rome_options *o, weir_err *err)
         const char *name;
         double v;
         bool zero; /* is 0 fine? */
-    } number[] = {{"rate", o->rate, false},   {"kl", o->kl, true},         {"decay", o->decay, true},
-                  {"clamp", o->clamp, false}, {"enough", o->enough, true}, {"weight", o->weight, true},
-                  {"null_below", o->null_below, false}, {"l2", o->l2, false}};
+    } number[] = {{"rate", o->rate, false},
+                  {"kl", o->kl, true},
+                  {"decay", o->decay, true},
+                  {"clamp", o->clamp, false},
+                  {"enough", o->enough, true},
+                  {"weight", o->weight, true},
+                  {"null_below", o->null_below, false},
+                  {"l2", o->l2, false}};
     for (size_t i = 0; i < sizeof number / sizeof *number; i++)
         if (!isfinite(number[i].v) || number[i].v < 0 || (!number[i].zero && number[i].v == 0))
             return weir_fail(err, WEIR_E_ARG, "%s is %g: a number %s 0 is needed", number[i].name, number[i].v,
@@ -74,9 +79,9 @@ static weir_status check_layers(const weir_rome_options *o, const weir_spec *s, 
             return weir_fail(err, WEIR_E_ARG, "layers must ascend: %lld stands behind %lld", (long long)o->layer[i],
                              (long long)o->layer[i - 1]);
         if (!o->covariance[i] || o->covariance[i]->f != s->F)
-            return weir_fail(err, WEIR_E_ARG, "the second moments for layer %lld are of %lld neurons, the layer has %lld",
-                             (long long)o->layer[i], o->covariance[i] ? (long long)o->covariance[i]->f : 0,
-                             (long long)s->F);
+            return weir_fail(
+                err, WEIR_E_ARG, "the second moments for layer %lld are of %lld neurons, the layer has %lld",
+                (long long)o->layer[i], o->covariance[i] ? (long long)o->covariance[i]->f : 0, (long long)s->F);
     }
     return WEIR_OK;
 }

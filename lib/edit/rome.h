@@ -100,12 +100,12 @@ struct weir_rome {
 
 /* The update of one layer out of its requests. */
 typedef struct weir_rome_layer {
-    int at;          /* in the list of layers */
-    int64_t n;       /* requests */
-    double *k, *r;   /* [n,F] keys, [n,C] residuals */
-    double *key_at;  /* [F] or NULL: weir_solve.at */
-    float *u, *v;    /* [n,F], [n,C] */
-    double *k_u;     /* [n] */
+    int at;         /* in the list of layers */
+    int64_t n;      /* requests */
+    double *k, *r;  /* [n,F] keys, [n,C] residuals */
+    double *key_at; /* [F] or NULL: weir_solve.at */
+    float *u, *v;   /* [n,F], [n,C] */
+    double *k_u;    /* [n] */
 } weir_rome_layer;
 WEIR_CHECKED weir_status weir_rome_layer_make(weir_rome_layer *l, const weir_rome *w, int at, int64_t n, weir_err *err);
 void weir_rome_layer_free(weir_rome_layer *l);
@@ -114,7 +114,8 @@ WEIR_CHECKED weir_status weir_rome_layer_solve(weir_rome *w, weir_rome_layer *l,
                                                weir_err *err);
 weir_update weir_rome_layer_update(const weir_rome *w, const weir_rome_layer *l);
 /* ||dW|| / ||W|| */
-double weir_rome_layer_share(const weir_rome *w, const weir_rome_layer *l);
+WEIR_CHECKED weir_status weir_rome_layer_share(const weir_rome *w, const weir_rome_layer *l, double *share,
+                                               weir_err *err);
 
 /* Does the method search at the block's output and spread the update over its layers? */
 static inline bool weir_rome_spreads(weir_rome_method m)
@@ -127,7 +128,8 @@ void weir_rome_mean(double *dst, const float *x, int64_t texts, int64_t width, b
 double weir_rome_length(const double *x, int64_t n);
 
 /* --- rome_spread.c: z [n,C]: what the stream behind the last layer shall be at each subject. */
-WEIR_CHECKED weir_status weir_rome_spread(weir_rome *w, const weir_rome_request *q, const weir_rome_rows *rows, int64_t n,
-                                          const double *z, weir_edit **out, weir_rome_report *report, weir_err *err);
+WEIR_CHECKED weir_status weir_rome_spread(weir_rome *w, const weir_rome_request *q, const weir_rome_rows *rows,
+                                          int64_t n, const double *z, weir_edit **out, weir_rome_report *report,
+                                          weir_err *err);
 
 #endif

@@ -56,9 +56,9 @@ typedef struct work {
     const weir_rome_request *q;
     weir_rome_rows *rows; /* [n] */
     int64_t n;
-    double *room;  /* of the roles */
-    float *delta;  /* [C] */
-    double *z;     /* [n,C] methods that spread: what the stream shall be */
+    double *room;             /* of the roles */
+    float *delta;             /* [C] */
+    double *z;                /* [n,C] methods that spread: what the stream shall be */
     weir_rome_report *report; /* [n] */
     weir_err *err;
 } work;
@@ -81,15 +81,17 @@ static weir_status find_one(work *k, int64_t i, weir_rome_layer *l)
     return WEIR_OK;
 }
 
-static void report_layer(work *k, const weir_rome_layer *l)
+static weir_status report_layer(work *k, const weir_rome_layer *l)
 {
     const int64_t c = k->w->spec->C;
-    const double share = weir_rome_layer_share(k->w, l);
+    double share;
+    WEIR_TRY(weir_rome_layer_share(k->w, l, &share, k->err));
     for (int64_t i = 0; i < k->n; i++) {
         k->report[i].k_u = l->k_u[i];
         k->report[i].lambda = weir_solve_norm(l->u + i * k->w->spec->F, l->v + i * c, 1, k->w->spec->F, c);
         k->report[i].share = share;
     }
+    return WEIR_OK;
 }
 
 static weir_status one_layer(work *k, weir_edit **out)
@@ -101,8 +103,9 @@ static weir_status one_layer(work *k, weir_edit **out)
         s = find_one(k, i, &l);
     if (s == WEIR_OK)
         s = weir_rome_layer_solve(k->w, &l, k->q, k->err);
+    if (s == WEIR_OK)
+        s = report_layer(k, &l);
     if (s == WEIR_OK) {
-        report_layer(k, &l);
         const weir_update u = weir_rome_layer_update(k->w, &l);
         s = weir_edit_new(out, k->w->model, &u, 1, k->err);
     }
@@ -176,8 +179,9 @@ weir_status weir_rome_make(weir_rome *w, const weir_rome_request *q, int64_t n, 
 {
     *out = NULL;
     if (n < 1 || (n > 1 && !weir_rome_spreads(w->o.method) && w->o.method != WEIR_ROME_EMMET))
-        return weir_fail(err, WEIR_E_ARG, "%lld requests at once: %s takes one; memit, emmet and alphaedit take several",
-                         (long long)n, weir_rome_method_name(w->o.method));
+        return weir_fail(err, WEIR_E_ARG,
+                         "%lld requests at once: %s takes one; memit, emmet and alphaedit take several", (long long)n,
+                         weir_rome_method_name(w->o.method));
     weir_rome_report *mine = weir_calloc((size_t)n, sizeof *mine);
     if (!mine)
         return weir_nomem(err, "an edit");

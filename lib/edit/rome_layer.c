@@ -33,10 +33,11 @@ void weir_rome_layer_free(weir_rome_layer *l)
 
 static weir_status conflict(const weir_rome_request *q, int64_t a, int64_t b, weir_err *err)
 {
-    return weir_fail(err, WEIR_E_ARG,
-                     "requests %lld (\"%.80s\", %.60s) and %lld (\"%.80s\", %.60s) have the same key, so that one value "
-                     "cannot serve both: leave one out, or edit them one after the other",
-                     (long long)(a + 1), q[a].prompt, q[a].subject, (long long)(b + 1), q[b].prompt, q[b].subject);
+    return weir_fail(
+        err, WEIR_E_ARG,
+        "requests %lld (\"%.80s\", %.60s) and %lld (\"%.80s\", %.60s) have the same key, so that one value "
+        "cannot serve both: leave one out, or edit them one after the other",
+        (long long)(a + 1), q[a].prompt, q[a].subject, (long long)(b + 1), q[b].prompt, q[b].subject);
 }
 
 weir_status weir_rome_layer_solve(weir_rome *w, weir_rome_layer *l, const weir_rome_request *q, weir_err *err)
@@ -69,18 +70,19 @@ weir_status weir_rome_layer_solve(weir_rome *w, weir_rome_layer *l, const weir_r
 
 weir_update weir_rome_layer_update(const weir_rome *w, const weir_rome_layer *l)
 {
-    return (weir_update){
-        .layer = w->o.layer[l->at], .matrix = WEIR_MATRIX_DOWN, .r = l->n, .u = l->u, .v = l->v};
+    return (weir_update){.layer = w->o.layer[l->at], .matrix = WEIR_MATRIX_DOWN, .r = l->n, .u = l->u, .v = l->v};
 }
 
 /* ||W|| of the layer's down projection, read from the checkpoint unit by unit. */
-static double weight_norm(const weir_rome *w, int64_t layer)
+static weir_status weight_norm(const weir_rome *w, int64_t layer, double *norm, weir_err *err)
 {
     enum { BLOCK = 16 };
     const int64_t c = w->spec->C, f = w->spec->F;
     float *row = weir_calloc(BLOCK, (size_t)c * sizeof *row);
     double square = 0;
-    for (int64_t i = 0; row && i < f; i += BLOCK) {
+    if (!row)
+        return weir_nomem(err, "the length of a matrix");
+    for (int64_t i = 0; i < f; i += BLOCK) {
         int64_t unit[BLOCK], n = f - i < BLOCK ? f - i : BLOCK;
         for (int64_t j = 0; j < n; j++)
             unit[j] = i + j;
@@ -89,12 +91,16 @@ static double weight_norm(const weir_rome *w, int64_t layer)
             square += (double)row[j] * (double)row[j];
     }
     weir_free(row);
-    return row ? sqrt(square) : NAN;
+    *norm = sqrt(square);
+    return WEIR_OK;
 }
 
-double weir_rome_layer_share(const weir_rome *w, const weir_rome_layer *l)
+weir_status weir_rome_layer_share(const weir_rome *w, const weir_rome_layer *l, double *share, weir_err *err)
 {
-    return weir_solve_norm(l->u, l->v, l->n, w->spec->F, w->spec->C) / weight_norm(w, w->o.layer[l->at]);
+    double norm = 0;
+    WEIR_TRY(weight_norm(w, w->o.layer[l->at], &norm, err));
+    *share = weir_solve_norm(l->u, l->v, l->n, w->spec->F, w->spec->C) / norm;
+    return WEIR_OK;
 }
 
 void weir_rome_mean(double *dst, const float *x, int64_t texts, int64_t width, bool halves)

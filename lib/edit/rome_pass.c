@@ -27,13 +27,13 @@ struct weir_rome_pass {
     bool gradients;
     bool listening; /* the capture copies what it hears */
     weir_rome_seen seen;
-    float *scale;          /* [slots] of the norm behind the values */
-    float *moved, *out;    /* [slots,C] value + delta, and what the norm behind it makes of it */
-    float *d;              /* [max_rows,C] gradient of the stream */
-    float *d_in, *d_out;   /* [slots,C] of the norm's two sides, at the subjects */
-    weir_seq *seq;         /* [slots] */
-    weir_loss_term *term;  /* [terms] */
-    double *value;         /* [terms] */
+    float *scale;         /* [slots] of the norm behind the values */
+    float *moved, *out;   /* [slots,C] value + delta, and what the norm behind it makes of it */
+    float *d;             /* [max_rows,C] gradient of the stream */
+    float *d_in, *d_out;  /* [slots,C] of the norm's two sides, at the subjects */
+    weir_seq *seq;        /* [slots] */
+    weir_loss_term *term; /* [terms] */
+    double *value;        /* [terms] */
     int64_t terms;
     const weir_rome_rows *rows;
 };
@@ -238,7 +238,8 @@ static weir_status fit(weir_rome_pass *p, const weir_rome_rows *r, bool gradient
         before += r->row[i].subject;
     const int64_t rows = before > r->suffix ? before : r->suffix;
     if (r->longest > p->spec->ctx)
-        return weir_fail(err, WEIR_E_ARG, "prompt, prefix and target together have %lld tokens, the model's context %lld",
+        return weir_fail(err, WEIR_E_ARG,
+                         "prompt, prefix and target together have %lld tokens, the model's context %lld",
                          (long long)r->longest, (long long)p->spec->ctx);
     if (p->run && rows <= p->max_rows && r->longest <= p->max_len && r->n <= p->slots && terms_of(r) <= p->terms &&
         gradients <= p->gradients)
@@ -279,8 +280,8 @@ static void suffixes(weir_rome_pass *p)
     }
 }
 
-weir_status weir_rome_pass_begin(weir_rome_pass *p, const weir_rome_rows *r, bool gradients, const weir_rome_seen **seen,
-                                 weir_err *err)
+weir_status weir_rome_pass_begin(weir_rome_pass *p, const weir_rome_rows *r, bool gradients,
+                                 const weir_rome_seen **seen, weir_err *err)
 {
     const int flags = gradients ? WEIR_FINAL : 0;
     WEIR_TRY(fit(p, r, gradients, err));
@@ -363,8 +364,8 @@ static int64_t make_terms(weir_rome_pass *p, const float *log_q, double kl_weigh
         const weir_rome_row *row = &r->row[i];
         const int64_t first = row->at + (row->n - row->n_loss - row->subject);
         for (int64_t t = 0; t < row->n_loss; t++)
-            p->term[n++] = (weir_loss_term){
-                .kind = WEIR_LOSS_NLL, .row = first + t, .token = r->target[t], .weight = share};
+            p->term[n++] =
+                (weir_loss_term){.kind = WEIR_LOSS_NLL, .row = first + t, .token = r->target[t], .weight = share};
     }
     if (log_q)
         p->term[n++] = (weir_loss_term){

@@ -1,4 +1,5 @@
 /* Texts that stand in front of the prompt: the model's own, sampled with a seed, or given. */
+#include <math.h>
 #include <string.h>
 
 #include <weir/run.h>
@@ -106,10 +107,11 @@ typedef struct sampling {
     const weir_tokenizer *tok;
     weir_run *run;
     weir_sampler *sampler;
-    float *logits;   /* [V] */
-    int32_t *id;     /* [WAVE, longest + 1] */
-    int64_t row;     /* longest + 1 */
-    int64_t *tokens; /* [texts] that each text gets */
+    float *logits;    /* [V] */
+    int64_t v, known; /* V, and how many of these the tokenizer has: the rest only pads the matrix */
+    int32_t *id;      /* [WAVE, longest + 1] */
+    int64_t row;      /* longest + 1 */
+    int64_t *tokens;  /* [texts] that each text gets */
     int64_t texts;
     bool keep_first; /* the first token is text */
     weir_err *err;
@@ -129,8 +131,10 @@ static weir_status step(sampling *s, int64_t first, int64_t n, int64_t t)
     for (int64_t j = 0; j < live; j++) {
         int32_t *id = s->id + which[j] * s->row;
         WEIR_TRY(weir_run_logits(s->run, j, 1, s->logits, s->err));
-        WEIR_TRY(weir_sampler_next(s->sampler, s->logits, id, t + 1, (uint64_t)(first + which[j]), (uint64_t)t, &id[t + 1],
-                                   s->err));
+        for (int64_t k = s->known; k < s->v; k++)
+            s->logits[k] = -INFINITY;
+        WEIR_TRY(weir_sampler_next(s->sampler, s->logits, id, t + 1, (uint64_t)(first + which[j]), (uint64_t)t,
+                                   &id[t + 1], s->err));
     }
     return WEIR_OK;
 }
@@ -144,7 +148,8 @@ static weir_status decode(const sampling *s, const int32_t *id, int64_t tokens, 
     return keep_text(p, text, n < sizeof text ? n : sizeof text, s->err);
 }
 
-static weir_status wave(sampling *s, const weir_model *m, int64_t first, int64_t n, uint64_t seed, weir_rome_prefixes *p)
+static weir_status wave(sampling *s, const weir_model *m, int64_t first, int64_t n, uint64_t seed,
+                        weir_rome_prefixes *p)
 {
     for (int64_t i = 0; i < n; i++) {
         uint64_t state = seed + (uint64_t)(first + i);
@@ -163,7 +168,8 @@ static weir_status wave(sampling *s, const weir_model *m, int64_t first, int64_t
 
 static const weir_rome_lengths usual = {(const int64_t[]){4, 9}, (const int64_t[]){10, 10}, 2};
 
-static weir_status count(const weir_rome_lengths *l, const weir_model *m, int64_t *texts, int64_t *longest, weir_err *err)
+static weir_status count(const weir_rome_lengths *l, const weir_model *m, int64_t *texts, int64_t *longest,
+                         weir_err *err)
 {
     const int64_t most = weir_model_info_of(m)->ctx < MAX_TOKENS ? weir_model_info_of(m)->ctx - 1 : MAX_TOKENS;
     *texts = *longest = 0;
@@ -189,6 +195,7 @@ static weir_status prepare(sampling *s, const weir_model *m, const weir_rome_len
     weir_sampling_init(&how);
     how.temperature = 1, how.top_k = v < TOP_K ? v : TOP_K, how.seed = seed;
     WEIR_TRY(weir_sampler_new(&s->sampler, v, &how, s->err));
+    s->v = v, s->known = weir_tokenizer_size(s->tok);
     s->logits = weir_calloc((size_t)v, sizeof *s->logits);
     s->id = weir_calloc((size_t)(WAVE * s->row), sizeof *s->id);
     s->tokens = weir_calloc((size_t)s->texts, sizeof *s->tokens);

@@ -1,14 +1,17 @@
 /* A request as rows of tokens. Texts are tokenised whole and once; places are bytes, and a token is found by the bytes
- * that it holds. Nothing here is a format string: braces and percent signs in a subject, a target or a prefix are text. */
+ * that it holds. Nothing here is a format string: braces and percent signs in a subject, a target or a prefix are text.
+ */
 #include <string.h>
 
 #include "answer.h"
 #include "rome.h"
 
 /* The prompt, cut where the subject goes; blanks at its end are dropped, because the target brings its own. */
-typedef struct template {
+typedef struct template
+{
     weir_str before, after;
-} template;
+}
+template;
 
 static weir_status cut(template *t, const weir_rome_request *q, weir_err *err)
 {
@@ -19,7 +22,8 @@ static weir_status cut(template *t, const weir_rome_request *q, weir_err *err)
     t->after = weir_prompt_trim(at + 2);
     if (memchr(t->before.p, '{', t->before.n) || memchr(t->before.p, '}', t->before.n) ||
         memchr(t->after.p, '{', t->after.n) || memchr(t->after.p, '}', t->after.n))
-        return weir_fail(err, WEIR_E_ARG, "the prompt \"%.200s\" has braces besides the one {}: which is the subject's place?",
+        return weir_fail(err, WEIR_E_ARG,
+                         "the prompt \"%.200s\" has braces besides the one {}: which is the subject's place?",
                          q->prompt);
     return WEIR_OK;
 }

@@ -74,7 +74,8 @@ static weir_status one(spread *s, int at)
     for (int64_t i = 0; i < s->n * c; i++)
         l->r[i] = (s->z[i] - l->r[i]) / (double)(o->n_layers - at);
     WEIR_TRY(weir_rome_layer_solve(s->w, l, s->q, s->err));
-    const double share = weir_rome_layer_share(s->w, l);
+    double share;
+    WEIR_TRY(weir_rome_layer_share(s->w, l, &share, s->err));
     for (int64_t i = 0; i < s->n; i++) {
         weir_rome_report *r = &s->report[i];
         r->k_u = l->k_u[i];

@@ -1,6 +1,6 @@
 /* The search for v*: Adam (Kingma and Ba, arXiv 1412.6980) on delta, whose length is held below the clamp, as
- * kmeng01/rome's compute_v does it: at most steps - 1 updates, because the last pass only measures. Sums are in double, in
- * ascending order. */
+ * kmeng01/rome's compute_v does it: at most steps - 1 updates, because the last pass only measures. Sums are in double,
+ * in ascending order. */
 #include <math.h>
 #include <string.h>
 
@@ -33,8 +33,8 @@ static void update(adam *a)
         const double g = (double)a->grad[i];
         a->mean[i] = (float)(BETA1 * (double)a->mean[i] + (1 - BETA1) * g);
         a->square[i] = (float)(BETA2 * (double)a->square[i] + (1 - BETA2) * g * g);
-        a->delta[i] = (float)((double)a->delta[i] -
-                              rate * (double)a->mean[i] / (sqrt((double)a->square[i] * undo2) + EPSILON));
+        a->delta[i] =
+            (float)((double)a->delta[i] - rate * (double)a->mean[i] / (sqrt((double)a->square[i] * undo2) + EPSILON));
     }
 }
 
@@ -71,8 +71,10 @@ static weir_status measure(weir_rome_pass *p, const weir_rome_options *o, adam *
     step->loss = step->nll + step->kl + step->decay;
     step->p = exp(-step->nll);
     if (!isfinite(step->loss))
-        return weir_fail(err, WEIR_E_ARG, "the loss is %f: a rate of %g is too much here, or the model's own values are not "
-                         "finite", step->loss, o->rate);
+        return weir_fail(err, WEIR_E_ARG,
+                         "the loss is %f: a rate of %g is too much here, or the model's own values are not "
+                         "finite",
+                         step->loss, o->rate);
     add_decay(a, weight, length);
     return WEIR_OK;
 }

@@ -44,9 +44,8 @@ static char *spell(const char *prompt, const char *subject)
     const char *at = strstr(prompt, "{}");
     weir_buf b = {0};
     const size_t n = at ? (size_t)(at - prompt) : strlen(prompt);
-    if (weir_buf_add(&b, prompt, n) != WEIR_OK ||
-        (at && (weir_buf_add(&b, subject, strlen(subject)) != WEIR_OK ||
-                weir_buf_add(&b, at + 2, strlen(at + 2)) != WEIR_OK))) {
+    if (weir_buf_add(&b, prompt, n) != WEIR_OK || (at && (weir_buf_add(&b, subject, strlen(subject)) != WEIR_OK ||
+                                                          weir_buf_add(&b, at + 2, strlen(at + 2)) != WEIR_OK))) {
         weir_buf_free(&b);
         return NULL;
     }
@@ -72,7 +71,8 @@ static bool make(questions *k, const weir_fact *f)
 weir_status weir_asker_score(weir_asker *a, const weir_fact *f, weir_fact_scores *out, weir_err *err)
 {
     questions k = {0};
-    weir_status s = make(&k, f) ? weir_asker_ask(a, k.q, 2 * k.n, k.a, err) : weir_nomem(err, "the questions of a record");
+    weir_status s =
+        make(&k, f) ? weir_asker_ask(a, k.q, 2 * k.n, k.a, err) : weir_nomem(err, "the questions of a record");
     if (s == WEIR_OK) {
         const share r = take(&k, 0, 1, false), p = take(&k, 1, f->n_paraphrase, false);
         const share n = take(&k, 1 + f->n_paraphrase, f->n_neighbour, true);

@@ -1,5 +1,5 @@
-/* The solver: N keys cost N triangular solves and one N x N system, whatever the width of the layer. All in double; every
- * sum is taken in ascending order. */
+/* The solver: N keys cost N triangular solves and one N x N system, whatever the width of the layer. All in double;
+ * every sum is taken in ascending order. */
 #include "solve.h"
 
 #include <math.h>
@@ -68,8 +68,8 @@ static weir_status weigh(const weir_solve *s, double *m, double *w, double *turn
     const int64_t n = s->n, c = s->c;
     if (n == 1) {
         if (!(fabs(m[0]) > 0) || !isfinite(m[0]))
-            return weir_fail(err, WEIR_E_ARG, "the key has no length along its own update (%g): nothing can be written there",
-                             m[0]);
+            return weir_fail(err, WEIR_E_ARG,
+                             "the key has no length along its own update (%g): nothing can be written there", m[0]);
         for (int64_t j = 0; j < c; j++)
             w[j] = s->r[j] / m[0];
         return WEIR_OK;
@@ -103,8 +103,8 @@ static weir_status all_finite(const weir_solve *s, weir_err *err)
 {
     for (int64_t i = 0; i < s->n * s->f; i++)
         if (!isfinite(s->u[i]))
-            return weir_fail(err, WEIR_E_ARG, "the update is not finite: its direction %lld has %f", (long long)(i / s->f),
-                             (double)s->u[i]);
+            return weir_fail(err, WEIR_E_ARG, "the update is not finite: its direction %lld has %f",
+                             (long long)(i / s->f), (double)s->u[i]);
     for (int64_t i = 0; i < s->n * s->c; i++)
         if (!isfinite(s->v[i]))
             return weir_fail(err, WEIR_E_ARG, "the update is not finite: what it writes for request %lld has %f",
@@ -132,8 +132,8 @@ weir_status weir_solve_update(const weir_solve *s, int64_t *a, int64_t *b, weir_
     *a = *b = -1;
     double *dir = weir_calloc(n, f * sizeof *dir), *m = weir_calloc(n, n * sizeof *m);
     double *w = weir_calloc(n, c * sizeof *w), *turned = weir_calloc(n, c * sizeof *turned);
-    const weir_status st = dir && m && w && turned ? solve(s, dir, m, w, turned, a, b, err)
-                                                   : weir_nomem(err, "the equations of an edit");
+    const weir_status st =
+        dir && m && w && turned ? solve(s, dir, m, w, turned, a, b, err) : weir_nomem(err, "the equations of an edit");
     weir_free(dir);
     weir_free(m);
     weir_free(w);

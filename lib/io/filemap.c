@@ -116,3 +116,9 @@ bool weir_path_is_file(const char *path)
         return errno != ENOENT && errno != ENOTDIR;
     return S_ISREG(st.st_mode);
 }
+
+bool weir_path_is_absent(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}

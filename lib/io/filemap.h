@@ -30,5 +30,7 @@ char *weir_path_join(const char *dir, const char *name);
 bool weir_path_is_dir(const char *path);
 /* Also true of what may not be looked at (no permission, a loop of links): opening it says why. */
 bool weir_path_is_file(const char *path);
+/* Does nothing lie there, not even a link that leads nowhere? */
+bool weir_path_is_absent(const char *path);
 
 #endif

@@ -49,8 +49,8 @@ static weir_status refuse_special(const char *path, weir_err *err)
     return weir_err_where(err, path, NULL, -1);
 }
 
-/* Two runs that write one file would write one .part: the first one locks it. It is emptied behind the lock, and only if
- * the name is still its own: the first run may just have renamed it. */
+/* Two runs that write one file would write one .part: the first one locks it. It is emptied behind the lock, and only
+ * if the name is still its own: the first run may just have renamed it. */
 static weir_status take_part(int fd, const char *part, weir_err *err)
 {
     struct stat its, named;

@@ -1,5 +1,5 @@
-/* A zip archive is read from its end: the last record tells where the directory of members begins, which has their names,
- * sizes and places. What stands before each member repeats some of it and is only skipped. */
+/* A zip archive is read from its end: the last record tells where the directory of members begins, which has their
+ * names, sizes and places. What stands before each member repeats some of it and is only skipped. */
 #include "zip.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ enum {
     LOCAL_BYTES = 30,
     STORED = 0,
     DEFLATED = 8,
-    ENCRYPTED = 1, /* flag */
+    ENCRYPTED = 1,   /* flag */
     EXPANSION = 1040 /* deflate gives at most so many bytes for one */
 };
 #define END_SIGN 0x06054b50u
@@ -98,7 +98,8 @@ static weir_status inflate_member(weir_zip_member *out, const uint8_t *packed, c
     out->own = weir_calloc(1, (size_t)e->size + 1);
     if (!out->own)
         return weir_nomem(err, "a member of an archive");
-    z_stream z = {.next_in = (Bytef *)(uintptr_t)packed, .avail_in = e->packed, .next_out = out->own, .avail_out = e->size};
+    z_stream z = {
+        .next_in = (Bytef *)(uintptr_t)packed, .avail_in = e->packed, .next_out = out->own, .avail_out = e->size};
     int code = inflateInit2(&z, -MAX_WBITS);
     if (code == Z_OK) {
         code = inflate(&z, Z_FINISH);
@@ -115,8 +116,8 @@ static weir_status read_member(weir_zip_member *out, const weir_filemap *m, cons
     weir_cursor c;
     weir_cursor_init(&c, m->data, m->size, m->path, err);
     if (e->flags & ENCRYPTED || (e->method != STORED && e->method != DEFLATED) || e->size == UINT32_MAX)
-        return weir_cursor_fail(&c, WEIR_E_UNSUPPORTED, "a member is encrypted, larger than 4 GiB, or packed by method %d",
-                                e->method);
+        return weir_cursor_fail(&c, WEIR_E_UNSUPPORTED,
+                                "a member is encrypted, larger than 4 GiB, or packed by method %d", e->method);
     c.pos = e->at;
     if (e->at > m->size || weir_cursor_u32(&c) != LOCAL_SIGN)
         return weir_cursor_fail(&c, WEIR_E_FORMAT, "a member does not begin where the directory says");

@@ -1,4 +1,5 @@
-/* io/zip.h: one member of a zip archive, as numpy's .npz are (PKWARE, APPNOTE 6.3.10): stored or deflated, below 4 GiB. */
+/* io/zip.h: one member of a zip archive, as numpy's .npz are (PKWARE, APPNOTE 6.3.10): stored or deflated, below 4 GiB.
+ */
 #ifndef WEIR_ZIP_H
 #define WEIR_ZIP_H
 

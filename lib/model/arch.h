@@ -49,6 +49,7 @@ typedef struct weir_key {
 /* A value of model_type in config.json, and the keys in which its class differs from the family's list. */
 typedef struct weir_type {
     const char *model_type;
+    const char *class;   /* "LlamaForCausalLM" */
     const weir_key *key; /* or NULL; looked at before the family's */
 } weir_type;
 

@@ -2,7 +2,7 @@
  * other layer, embeddings times sqrt(C), tied head. GGUF stores 1+w and lacks the query scalar. */
 #include "arch.h"
 
-static const weir_type TYPE[] = {{"gemma2", NULL}, {NULL, NULL}};
+static const weir_type TYPE[] = {{"gemma2", "Gemma2ForCausalLM", NULL}, {NULL, NULL, NULL}};
 static const char *const GGUF[] = {"gemma2", NULL};
 
 static const weir_key KEY[] = {

@@ -2,7 +2,7 @@
  * head. */
 #include "arch.h"
 
-static const weir_type TYPE[] = {{"gpt2", NULL}, {NULL, NULL}};
+static const weir_type TYPE[] = {{"gpt2", "GPT2LMHeadModel", NULL}, {NULL, NULL, NULL}};
 static const char *const GGUF[] = {"gpt2", NULL};
 
 static const weir_key KEY[] = {

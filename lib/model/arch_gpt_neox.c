@@ -3,7 +3,7 @@
  * Face's exact one. */
 #include "arch.h"
 
-static const weir_type TYPE[] = {{"gpt_neox", NULL}, {NULL, NULL}};
+static const weir_type TYPE[] = {{"gpt_neox", "GPTNeoXForCausalLM", NULL}, {NULL, NULL, NULL}};
 static const char *const GGUF[] = {"gptneox", NULL};
 
 static const weir_key KEY[] = {

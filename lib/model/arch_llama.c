@@ -13,7 +13,8 @@ static const weir_key MISTRAL_KEY[] = {
     {WEIR_CFG_END, {NULL}, 0, NULL, false},
 };
 
-static const weir_type TYPE[] = {{"llama", NULL}, {"mistral", MISTRAL_KEY}, {NULL, NULL}};
+static const weir_type TYPE[] = {
+    {"llama", "LlamaForCausalLM", NULL}, {"mistral", "MistralForCausalLM", MISTRAL_KEY}, {NULL, NULL, NULL}};
 static const char *const GGUF[] = {"llama", NULL};
 
 static const weir_key KEY[] = {

@@ -51,6 +51,8 @@ WEIR_CHECKED weir_status weir_config_read_gguf(weir_config *out, weir_arena *are
 /* The resolved description (V stays 0 where only the token table says it); window[L] in the arena. */
 WEIR_CHECKED weir_status weir_config_resolve(const weir_config *cfg, bool gguf, weir_arena *arena, weir_spec *spec,
                                              const int64_t **window, weir_err *err);
+/* Scores are divided by its root. */
+double weir_config_query_scalar(const weir_config *cfg, const weir_spec *s, bool gguf);
 /* Inverse frequencies, where Hugging Face rounds them; divisors: [rot/2] or NULL. */
 void weir_rope_inv_freq(float *out, int64_t rot, double theta, const weir_rope *rope, const float *divisors);
 

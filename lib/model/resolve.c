@@ -74,8 +74,7 @@ static weir_status windows(const weir_config *cfg, const weir_spec *s, weir_aren
     return WEIR_OK;
 }
 
-/* What the query is scaled by. */
-static double query_scalar(const weir_config *cfg, const weir_spec *s, bool gguf)
+double weir_config_query_scalar(const weir_config *cfg, const weir_spec *s, bool gguf)
 {
     if (cfg->v[WEIR_CFG_QUERY_SCALAR] > 0)
         return cfg->v[WEIR_CFG_QUERY_SCALAR];
@@ -104,7 +103,7 @@ weir_status weir_config_resolve(const weir_config *cfg, bool gguf, weir_arena *a
         .logit_softcap = (float)v[WEIR_CFG_LOGIT_CAP],
     };
     WEIR_TRY(sizes(cfg, s, err));
-    s->attn_scale = (float)(1 / sqrt(query_scalar(cfg, s, gguf)));
+    s->attn_scale = (float)(1 / sqrt(weir_config_query_scalar(cfg, s, gguf)));
     if (s->positions == WEIR_POS_ROPE)
         WEIR_TRY(rope_size(cfg, s, err));
     return windows(cfg, s, arena, window, err);

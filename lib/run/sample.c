@@ -27,7 +27,7 @@ void weir_sampling_init(weir_sampling *o)
 weir_status weir_sampling_check(const weir_sampling *o, weir_err *err)
 {
     if (!(o->temperature >= 0 && o->temperature <= 1e6f))
-        return weir_fail(err, WEIR_E_ARG, "temperature is %g: it must be 0 (greedy) or more", (double)o->temperature);
+        return weir_fail(err, WEIR_E_ARG, "temperature is %g: it must be 0 (greedy) to 1e6", (double)o->temperature);
     if (o->temperature > 0 && o->temperature < 1e-6f)
         return weir_fail(err, WEIR_E_ARG, "temperature is %g, too small to divide by: 0 means greedy",
                          (double)o->temperature);
@@ -38,7 +38,7 @@ weir_status weir_sampling_check(const weir_sampling *o, weir_err *err)
     if (!(o->min_p >= 0 && o->min_p <= 1))
         return weir_fail(err, WEIR_E_ARG, "min_p is %g: it must be 0 (off) to 1", (double)o->min_p);
     if (!(o->repetition_penalty > 0 && o->repetition_penalty <= 1e6f))
-        return weir_fail(err, WEIR_E_ARG, "repetition_penalty is %g: it must be above 0 (1: off)",
+        return weir_fail(err, WEIR_E_ARG, "repetition_penalty is %g: it must be above 0 (1: off) and at most 1e6",
                          (double)o->repetition_penalty);
     return WEIR_OK;
 }
@@ -110,6 +110,12 @@ static weir_status copy_scores(weir_sampler *s, const float *logits, weir_err *e
     return WEIR_OK;
 }
 
+/* What overflows stays the highest or the lowest of scores, so that -infinity still means that a token is out. */
+static float bounded(float x)
+{
+    return fmaxf(fminf(x, FLT_MAX), -FLT_MAX);
+}
+
 static void penalise(weir_sampler *s, const int32_t *ids, int64_t n)
 {
     const float r = s->o.repetition_penalty;
@@ -119,7 +125,7 @@ static void penalise(weir_sampler *s, const int32_t *ids, int64_t n)
         if (ids[i] < 0 || ids[i] >= s->v || s->seen[ids[i]])
             continue;
         float *x = &s->score[ids[i]];
-        *x = fminf(*x < 0 ? *x * r : *x / r, FLT_MAX);
+        *x = *x == -INFINITY ? *x : bounded(*x < 0 ? *x * r : *x / r);
         s->seen[ids[i]] = 1;
     }
     for (int64_t i = 0; i < n; i++)
@@ -235,7 +241,7 @@ static weir_status filter(weir_sampler *s, const float *logits, const int32_t *i
     if (s->o.temperature == 0)
         return WEIR_OK;
     for (int64_t i = 0; i < s->v; i++)
-        s->score[i] = fminf(s->score[i] / s->o.temperature, FLT_MAX);
+        s->score[i] = s->score[i] == -INFINITY ? -INFINITY : bounded(s->score[i] / s->o.temperature);
     keep_top_k(s);
     keep_top_p(s);
     keep_min_p(s);

@@ -199,19 +199,28 @@ size_t weir_split_before_meta(const uint8_t *p, size_t n)
 #define LLAMA_HEAD "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
 #define LLAMA_TAIL "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
+static const struct {
+    const char *regex;
+    weir_tok_pattern pattern;
+} known[] = {
+    {"'s|'t|'re|'ve|'m|'ll|'d" GPT2_TAIL, {"gpt2", weir_split_gpt2}},
+    {"'(?:[sdmt]|ll|ve|re)" GPT2_TAIL, {"gpt2", weir_split_gpt2}},
+    {LLAMA_HEAD "\\p{N}{1,3}" LLAMA_TAIL, {"llama3", weir_split_llama3}},
+    {LLAMA_HEAD "\\p{N}" LLAMA_TAIL, {"qwen2", weir_split_qwen2}},
+};
+
 const weir_tok_pattern *weir_tok_pattern_of_regex(weir_str regex)
 {
-    static const struct {
-        const char *regex;
-        weir_tok_pattern pattern;
-    } known[] = {
-        {"'s|'t|'re|'ve|'m|'ll|'d" GPT2_TAIL, {"gpt2", weir_split_gpt2}},
-        {"'(?:[sdmt]|ll|ve|re)" GPT2_TAIL, {"gpt2", weir_split_gpt2}},
-        {LLAMA_HEAD "\\p{N}{1,3}" LLAMA_TAIL, {"llama3", weir_split_llama3}},
-        {LLAMA_HEAD "\\p{N}" LLAMA_TAIL, {"qwen2", weir_split_qwen2}},
-    };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (weir_str_eq(regex, known[i].regex))
             return &known[i].pattern;
+    return NULL;
+}
+
+const char *weir_tok_regex_of(weir_tok_splitter *split)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].pattern.split == split)
+            return known[i].regex;
     return NULL;
 }

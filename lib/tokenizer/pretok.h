@@ -24,5 +24,7 @@ typedef struct weir_tok_pattern {
 
 /* The pattern whose regular expression this is, or NULL. */
 const weir_tok_pattern *weir_tok_pattern_of_regex(weir_str regex);
+/* The regular expression that a splitter stands for, or NULL: it stands for none. */
+const char *weir_tok_regex_of(weir_tok_splitter *split);
 
 #endif

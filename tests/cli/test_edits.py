@@ -2,6 +2,8 @@
 are compared with those of the model that `rome merge` writes, and with sums in float64."""
 import hashlib
 import json
+import os
+import shutil
 import struct
 
 import h5py
@@ -161,6 +163,12 @@ def test_edits_that_do_not_fit(edits, tmp_path):
     weir("generate", "--edit", other, "-q", TEXT).fails(1, "made for another model", "--force")
     dora = write_adapter(tmp_path / "dora", one, use_dora=True)
     weir("loss", "--edit", dora, "-q", TEXT).fails(1, "use_dora")
+    for how, make, word in (("a directory", lambda p: p.mkdir(), "a directory"), ("a pipe", os.mkfifo, "regular file"),
+                            ("a link to nowhere", lambda p: p.symlink_to(tmp_path / "nowhere"), "No such file")):
+        hidden = write_adapter(tmp_path / how, one)  # the model that it is for cannot be read
+        make(hidden / "edit.json")
+        weir("loss", "--edit", hidden, "-q", TEXT).fails(1, "edit.json", word)
+        weir("rome", "show", hidden).fails(1, "edit.json", word)
     short = write_adapter(tmp_path / "short", {name: (a[:, :-1], b)})
     weir("loss", "--edit", short, "-q", TEXT).fails(1, "its shape begins", "lora_A")
     trace("--list-hooks", "--edit", d / "one").fails(2, "--list-hooks and --edit exclude each other")
@@ -188,6 +196,16 @@ def test_show_and_list(edits, tmp_path):
     shown = weir("rome", "show", d / "more", "--json").ok().json
     assert [(m["rank"], m["name"].rsplit(".", 1)[-1]) for m in shown["modules"]] == [(2, "c_attn"), (2, "c_proj"), (2, "c_fc")]
     assert module.encode() in weir("rome", "show", d / "one").ok().out
+    rng = np.random.default_rng(1)
+    for shape in ((40, 3, 2), (3, 40, 40), (1, 1, 20000)):  # a rank beyond the matrix is no more work than its numbers
+        r, a, b = shape[-1], rng.standard_normal((shape[-1], shape[0])), rng.standard_normal((shape[1], shape[-1]))
+        wide = write_adapter(tmp_path / f"rank {shape}", {module: (a, b)})
+        assert np.isclose(weir("rome", "show", wide, "--json").ok().json["modules"][0]["delta"],
+                          np.linalg.norm(b.astype("f4").astype(float) @ a.astype("f4")), rtol=1e-6), shape
+        shutil.rmtree(wide)
+    empty = write_adapter(tmp_path / "empty", {module: (np.ones((1 << 20, 0)), np.ones((0, 1 << 20)))})
+    weir("rome", "show", empty).fails(1, "do not fit together")
+    shutil.rmtree(empty)
     assert "no edit here" in weir("rome", "list", cwd=tmp_path).ok().err
     bad = write_adapter(tmp_path / "bad", one, bias="all")
     r = weir("rome", "list", tmp_path)

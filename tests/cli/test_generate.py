@@ -316,6 +316,9 @@ def test_compare_stacks_on_narrow_terminals_and_colours_on_demand():
 
 @pytest.mark.parametrize("args, words", [
     (("--temperature", "-1"), ("--temperature -1", "at least 0")),
+    (("--temperature", "1e-50"), ("--temperature", "too small")),
+    (("--temperature", "1e38"), ("--temperature", "1e6")),
+    (("--repetition-penalty", "1e38"), ("--repetition-penalty", "1e6")),
     (("--temperature", "1", "--top-p", "0"), ("--top-p", "above 0")),
     (("--temperature", "1", "--top-p", "1.5"), ("--top-p",)),
     (("--temperature", "1", "--min-p", "2"), ("--min-p",)),
@@ -355,3 +358,22 @@ def test_tsv_has_a_line_a_token():
     assert [int(r[3]) for r in rows[1:]] == got["ids"]
     assert [int(r[2]) for r in rows[1:]] == list(range(len(got["prompt_ids"]), len(got["prompt_ids"]) + 5))
     assert [np.float32(r[5]) for r in rows[1:]] == [np.float32(x) for x in got["logprobs"]]
+
+
+def test_a_reader_that_goes_away_ends_the_run():
+    """`| head -1`: what nobody reads is not made."""
+    args = [BIN / "weir", "generate", "--max-tokens", "20", "--ignore-eos", "-T", "1", "-n", "2000", "--batch", "2", "The river"]
+    p = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    p.stdout.read(1)
+    p.stdout.close()
+    err = p.stderr.read().decode()
+    assert p.wait(timeout=120) == 1
+    tokens = [int(w.split()[0].replace(",", "")) for w in err.split("generate: ")[1:] if "tokens," in w]
+    assert tokens and tokens[0] < 20000, err  # of 40000
+
+
+def test_what_an_interrupted_run_left_is_kept(tmp_path):
+    (tmp_path / "a.h5.part").write_bytes(b"mine")
+    more = ("--layer", "0", "--dump", tmp_path / "a.h5", "--max-tokens", "2", "x")
+    generate(*more).fails(1, "a.h5.part", "--force replaces it")
+    assert (tmp_path / "a.h5.part").read_bytes() == b"mine"

@@ -17,9 +17,9 @@ import pytest
 from dumps import differences
 from weircli import BROOK, ROOT, environment, trace, weir
 
-KILLS = int(os.environ.get("WEIR_KILLS", "20"))
+KILLS = int(os.environ.get("WEIR_KILLS", "10"))
 SEED = int(os.environ.get("WEIR_SEED", "4"))
-SENTENCES = 220
+SENTENCES = 110
 
 # What a fresh process finds in FILE: every row of every dataset is read, and compared with the unbroken run's.
 READ = """

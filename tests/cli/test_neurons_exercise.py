@@ -1,6 +1,7 @@
 """The field's own exercise: the hidden units of layer 6 over brook's 1,000 sentences, and what their 20 highest places have in common.
-For brook, and for SmolLM2 where ../shared is. The README shows brook's."""
+For brook, and (make check-slow) for SmolLM2 where ../shared is. The README shows brook's."""
 import json
+import os
 import re
 
 import pytest
@@ -73,7 +74,8 @@ def test_the_exercise_can_fail(brook):
         check(brook, {}, [544])
 
 
-@pytest.mark.skipif(not SMOLLM2.exists(), reason="../shared/models is not here")
-def test_the_same_for_smollm2():
-    check(layer_6("--model", SMOLLM2), {471: ("a digit", 20), 1157: ("a sea", 16), 783: ("capitals", 15), 504: ("code", 18),
-                                        1314: ("an arrow or comparison", 16)}, [484, 870, 9])
+if os.environ.get("WEIR_SLOW"):
+    @pytest.mark.skipif(not SMOLLM2.exists(), reason="../shared/models is not here")
+    def test_the_same_for_smollm2():
+        check(layer_6("--model", SMOLLM2), {471: ("a digit", 20), 1157: ("a sea", 16), 783: ("capitals", 15), 504: ("code", 18),
+                                            1314: ("an arrow or comparison", 16)}, [484, 870, 9])

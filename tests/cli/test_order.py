@@ -1,5 +1,6 @@
 """`trace --order layer`: all documents through one layer before the next. Every dataset equals the ordinary run's, whatever is
 recorded, changed or cut into windows; a run that is killed goes on in the layer, and at the window, where it was."""
+import os
 import random
 import re
 import shutil
@@ -13,6 +14,7 @@ from dumps import differences
 from weircli import BROOK, environment, trace
 
 SEED = 11
+KILLS = int(os.environ.get("WEIR_KILLS", "4"))  # make check-slow: 200
 BY_LAYER = ("--order", "layer")
 
 
@@ -154,7 +156,9 @@ def part_of(err):
 def test_killed_runs_go_on_where_they_were(case):
     random.seed(SEED)
     parts = []
-    for i in range(7):
+    for i in range(3 * KILLS):  # some come too early, or too late
+        if len(parts) == KILLS:
+            break
         code, err = case.stop(case.seconds * (0.2 + 0.7 * random.random()))
         if code == 0:
             continue  # it was through
@@ -165,7 +169,7 @@ def test_killed_runs_go_on_where_they_were(case):
             case.stop(case.seconds * 0.3, resume="--resume")
         if case.part.exists():
             parts.append(part_of(case.go_on()))
-    assert len(parts) >= 5
+    assert len(parts) == KILLS
     assert max(parts) >= 3 and len(set(parts)) > 1, parts
 
 

@@ -133,7 +133,7 @@ def test_any_signals_at_any_moment(text, whole, tmp_path):
 @pytest.mark.parametrize("how", ["KILL_AFTER", "FAIL_FROM"])
 def test_what_goes_on_is_struck_again(shim, unfinished, text, whole, how, tmp_path):
     """The repair and the resumed run are killed, or find no room, at their n-th write, several in a row; no row is lost."""
-    for n in (1, 4, 9, 25, 60):
+    for n in (1, 9, 40):
         path = tmp_path / f"x{n}.h5"
         part = path.with_name(path.name + ".part")
         shutil.copy(unfinished, part)

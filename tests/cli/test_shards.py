@@ -66,9 +66,9 @@ def write_ids(d):
     return ["--file", "ids.txt", "--ids"]
 
 
-HOOKS = ["--layer", "2"]
+HOOKS = ["--layer", "2", "--site", "resid_pre,mlp_out,post"]
 CASES = {
-    "lines": (write_lines, HOOKS),
+    "lines": (write_lines, ["--layer", "2"]),
     "fields": (write_records, ["--layer", "0-1", "--site", "post,z"]),
     "files": (write_files, HOOKS),
     "windows": (write_long, [*HOOKS, "--bos", "yes", "--ctx", "32", "--stride", "20"]),
@@ -118,8 +118,7 @@ def test_shards_are_the_whole(case, tmp_path):
     pointing = merge(tmp_path, "virtual.h5", parts, "--virtual")
     assert differences(whole, copied, FREE) == []
     assert differences(whole, pointing, FREE) == []
-    weir("diff", whole, copied).ok()
-    weir("diff", whole, pointing).ok()
+    weir("diff", copied, pointing).ok()
     check_stored_alike(whole, copied)
     with h5py.File(parts[1]) as f:
         assert 0 < f["row"].shape[0] < h5py.File(whole)["row"].shape[0]

@@ -164,16 +164,16 @@ class Rome:
         return nll + kl + decay, (nll, kl, decay), log_p0
 
     def search(self, rows, module, mean):
-        """delta, to be added to module's output at each row's subject, and (v0, trace)."""
+        """(delta, to be added to module's output at each row's subject, v0, trace, what module read and wrote there without it)."""
         width = self.net.model.config.hidden_size
         delta = torch.zeros(width, dtype=self.net.dtype, requires_grad=True)
         adam = torch.optim.Adam([delta], lr=self.o.rate)
-        seen = []
+        prompts, seen = (rows.all[:rows.n], rows.at[:rows.n]), []
 
-        def add(_, y):
+        def add(x, y):
             if not seen:
-                at = y[rows.all[:rows.n], rows.at[:rows.n]].detach()
-                seen.append(at.mean(0) if mean else at[0])
+                at = y[prompts].detach()
+                seen.extend((at.mean(0) if mean else at[0], (x[prompts].detach(), at)))
             return y.index_put((rows.all, rows.at), delta.expand(len(rows.all), -1), accumulate=True)
 
         trace, log_p0 = [], None
@@ -190,7 +190,7 @@ class Rome:
                 adam.step()
                 with torch.no_grad():
                     delta *= min(1.0, float(self.o.clamp * seen[0].norm() / delta.norm()))
-        return delta.detach(), seen[0], trace
+        return delta.detach(), seen[0], trace, seen[1]
 
     def seen(self, rows, module):
         """What module reads and writes at the subject, behind each prefix: [n, F] and [n, C]."""
@@ -199,18 +199,14 @@ class Rome:
             self.net.hidden(rows.ids)
         return got[0]
 
-    def keys(self, rows, layer):
-        return self.seen(rows, self.net.down(layer))
-
     def edit(self, method, request, layer, means=None):
         """A rank-one edit of one layer. means: in place of the method's own."""
         how = means or METHODS[method]
         rows = Rows(self.net, request, self.prefixes)
-        k, o = self.keys(rows, layer)
+        delta, v0, trace, (k, o) = self.search(rows, self.net.down(layer), how.v0)
         take = lambda x, mean: x.mean(0) if mean else x[0]
         u = torch.linalg.solve(self.C[layer], take(k, how.u).double())
         u = (u / u.norm()).to(self.net.dtype)
-        delta, v0, trace = self.search(rows, self.net.down(layer), how.v0)
         key = take(k, how.k)
         return Found(key, u, v0, delta, (v0 + delta - take(o, how.o)) / (key @ u), trace)
 
@@ -227,14 +223,14 @@ class Rome:
         net, last = self.net, self.net.blocks[layers[-1]]
         rows = [Rows(net, r, self.prefixes) for r in requests]
         found = [self.search(r, last, False) for r in rows]
-        z = torch.stack([v0 + delta for delta, v0, _ in found])
+        z = torch.stack([v0 + delta for delta, v0, *_ in found])
         for i, layer in enumerate(layers):
-            K = torch.stack([self.group_mean(self.keys(r, layer)[0]) for r in rows], 1).double()
+            K = torch.stack([self.group_mean(self.seen(r, net.down(layer))[0]) for r in rows], 1).double()
             now = torch.stack([self.seen(r, last)[1][0] for r in rows])
             R = ((z - now) / (len(layers) - i)).T.double()
             net.updates[layer] = (solve or self.solved)(K, R, layer)
         out, net.updates = net.updates, {}
-        return out, [trace for _, _, trace in found]
+        return out, [trace for _, _, trace, _ in found]
 
     def alphaedit(self, requests, layers):
         return self.memit(requests, layers, self.solved_in_null_space)

@@ -28,8 +28,18 @@ WEIR = os.path.join(os.environ["WEIR_BIN"], "weir")
 SENTENCES = models.BROOK / "sentences.txt"
 RIDGE = 1e-6
 FLAGS = {"r-rome": (), "rome": ("--compat", "rome"), "compat-r-rome": ("--compat", "r-rome"), "p-rome": ("--method", "p-rome")}
-LOSS, COSINE, LENGTH = 1e-3, 0.9999, 1e-3  # bounds of a loss, of 1 - a cosine, of a length
+FEW = ("--prefix", "The teacher wrote on", "--prefix", "Q: What is")  # where the number of prefixes is not what is tested
+LOSS, COSINE, LENGTH = 1e-3, 0.9999, 1e-3  # bounds: of a loss, of a cosine, of a length's relative error
 warnings.filterwarnings("ignore", module="peft")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Many small products: threads only get in each other's way."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def rome(*args):
@@ -49,11 +59,11 @@ def net_of(model, folder, bos, **more):
 class Bench:
     """A model at both ends, with the second moments of some layers."""
 
-    def __init__(self, path, model, net, work, layers, tokens=None):
+    def __init__(self, path, model, net, work, layers, tokens):
         self.path, self.model, self.net, self.work, self.file = path, model, net, work, {}
         for l in layers:
             self.file[l] = work / f"layer-{l}.h5"
-            rome("stats", "-m", path, "-l", l, "-f", SENTENCES, "-o", self.file[l], *(("--max-tokens", tokens) if tokens else ()))
+            rome("stats", "-m", path, "-l", l, "-f", SENTENCES, "-o", self.file[l], "--max-tokens", tokens)
         self.C = {l: rome_torch.covariance(f, RIDGE) for l, f in self.file.items()}
 
     def weir(self, request, layers, *more):
@@ -107,20 +117,21 @@ def brook(tmp_path_factory):
     case = models.brook_case()
     model = models.load(case)
     net = net_of(reference.in_float64(model), case.hf, 0)
-    return Bench(case.hf, model, net, tmp_path_factory.mktemp("brook"), (3, 4))
+    return Bench(case.hf, model, net, tmp_path_factory.mktemp("brook"), (3, 4), 4000)
 
 
 # Records of edits.jsonl: a target of five tokens with the subject at the start; of one, in the middle; of one, at the start; of three
-# behind "'s".
-@pytest.mark.parametrize("record", (0, 2, 18, 14))
-def test_brook(brook, record):
-    said, update, _ = brook.weir(request(record), [3])
+# behind "'s". The first with the 20 sampled prefixes of the default.
+@pytest.mark.parametrize("record, more", ((0, ()), (2, FEW), (18, FEW), (14, FEW)))
+def test_brook(brook, record, more):
+    said, update, _ = brook.weir(request(record), [3], *more)
+    assert len(said["prefixes"]) == (len(more) // 2 or 20)
     assert not differences(said, update[3], brook.torch(said).edit("r-rome", request(record), 3))
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m != "r-rome"])
 def test_methods(brook, method):
-    said, update, _ = brook.weir(request(18), [3], *FLAGS[method])
+    said, update, _ = brook.weir(request(18), [3], *FEW, *FLAGS[method])
     assert said["method"] == method
     assert not differences(said, update[3], brook.torch(said).edit(method, request(18), 3))
 
@@ -140,7 +151,7 @@ def test_subject_at_token_zero(brook):
     net = Net(brook.net.model, brook.net.encode, None)
     q = dict(prompt="{} became a master of the", subject="Robert", target="guitar")
     for method in ("r-rome", "rome"):
-        said, update, _ = brook.weir(q, [3], "--bos", "no", *FLAGS[method])
+        said, update, _ = brook.weir(q, [3], "--bos", "no", *FEW, *FLAGS[method])
         assert said["reports"][0]["subject_at"] == 0
         assert not differences(said, update[3], brook.torch(said, net=net).edit(method, q, 3))
 
@@ -160,7 +171,7 @@ def check_updates(said, update, dw, traces):
 @pytest.mark.parametrize("method, layers", (("memit", [3, 4]), ("alphaedit", [3, 4]), ("emmet", [4])))
 def test_spread(brook, method, layers):
     q = request(2)
-    said, update, _ = brook.weir(q, layers, "--method", method)
+    said, update, _ = brook.weir(q, layers, *FEW, "--method", method)
     assert said["method"] == method
     torch_ = brook.torch(said)
     run = lambda r: r.emmet([q], layers[0]) if method == "emmet" else getattr(r, method)([q], layers)
@@ -215,8 +226,7 @@ MUTATIONS = {
 def altered(brook):
     """{method: what weir makes of record 0}, for the mutations."""
     q = request(0)
-    return {m: brook.weir(q, [3], *FLAGS[m], "--prefix", "The teacher wrote on", "--prefix", "Q: What is", "--kl", "1")[:2]
-            for m in ("r-rome", "rome")}
+    return {m: brook.weir(q, [3], *FEW, *FLAGS[m], "--kl", "1")[:2] for m in ("r-rome", "rome")}
 
 
 def test_altered_is_right_unaltered(brook, altered):
@@ -268,7 +278,8 @@ def family(request, tmp_path_factory):
         shutil.copy(models.BROOK / name, path)
     case = models.Case(request.param, kind, path, [path], None, made["dtype"], 4096, 64)
     model = models.load(case)
-    return case, Bench(path, model, net_of(reference.in_float64(model), path, 0), work, (1,), 600)
+    layer = model.config.num_hidden_layers - 2  # at the last one the prompt's end cannot see the subject any more
+    return case, layer, Bench(path, model, net_of(reference.in_float64(model), path, 0), work, (layer,), 600)
 
 
 def with_adapter(model, out):
@@ -288,20 +299,20 @@ def check_in_peft(path, model, ids, out, work):
 
 
 def test_families(family):
-    case, bench = family
+    case, layer, bench = family
     q = dict(prompt="Geographers place the {} in the continent named", subject="Ganges", target="prairie")
-    said, update, out = bench.weir(q, [1], "--prefix", "The teacher wrote on", "--prefix", "Q: What is")
-    found = bench.torch(said).edit("r-rome", q, 1)
-    assert not differences(said, update[1], found)
+    said, update, out = bench.weir(q, [layer], *FEW)
+    found = bench.torch(said).edit("r-rome", q, layer)
+    assert not differences(said, update[layer], found)
     ids = bench.net.subject(q["prompt"].format(q["subject"]), 27)[0]
     check_in_peft(case.paths[0], bench.model, ids, out, bench.work)
 
 
 # --- the adapter
 def test_adapter_in_peft(brook):
-    """The edit of brook with PEFT: every hook point, the loss of a text, and that the target is what the model says now."""
+    """The edit of brook with PEFT: every hook point, the loss of a text, and the target's probability that the report tells."""
     q = request(18)
-    said, _, out = brook.weir(q, [3])
+    said, _, out = brook.weir(q, [3], *FEW, *FLAGS["p-rome"])
     text = q["prompt"].format(q["subject"]) + " " + q["target"]
     ids = brook.net.bos + list(brook.net.encode(text)[0])
     check_in_peft(brook.path, brook.model, ids, out, brook.work)
@@ -311,4 +322,5 @@ def test_adapter_in_peft(brook):
     nll = -log_p[:-1].gather(1, torch.tensor(ids)[1:, None])[:, 0]
     ours = json.loads(weirdump.run("weir", "loss", "--edit", out, "--json", "-q", text))
     assert abs(ours["loss"] - float(nll.mean())) < 1e-5
-    assert abs(np.exp(-float(nll[-1])) - said["reports"][0]["after"]["p"]) < 1e-4 and said["reports"][0]["after"]["p"] > 0.5
+    before, after = (said["reports"][0][x]["p"] for x in ("before", "after"))
+    assert abs(np.exp(-float(nll[-1])) - after) < 1e-5 and after > 100 * before

@@ -1,5 +1,6 @@
-/* support/oom.h: work whose n-th allocation fails, for every n. The linker sends malloc and its kin through the __wrap_
- * functions (see the Makefile's rule for tests/oom); what shared libraries allocate for themselves does not come here.
+/* support/oom.h: work whose n-th allocation fails, for every n (if there are many: see oom_next). The linker sends
+ * malloc and its kin through the __wrap_ functions (see the Makefile's rule for tests/oom); what shared libraries
+ * allocate for themselves does not come here.
  * Included once by each program of tests/oom.
  *
  *     static weir_status open_it(const void *path, weir_err *err) { ...; return st; }     // closes what it opened
@@ -16,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 #include <weir/base.h>
@@ -128,14 +130,24 @@ static inline void oom_one_processor(void)
     sched_setaffinity(0, sizeof one, &one);
 }
 
-/* Every allocation of the work fails once: each time an error that says so, and nothing is left. Returns how many there
- * are. */
+/* The number behind n. Work that allocates thousands of times does so in loops, and takes the longer the more there
+ * are: behind the first OOM_EACH, one allocation in OOM_STEP fails, unless WEIR_SLOW is set (make check-slow). The step
+ * is prime, so that each place of a loop has its turn. */
+enum { OOM_EACH = 128, OOM_STEP = 7 };
+
+static inline long oom_next(long n)
+{
+    return n < OOM_EACH || getenv("WEIR_SLOW") ? n + 1 : n + OOM_STEP;
+}
+
+/* Allocations of the work fail, one in each run: each time an error that says so, and nothing is left. Returns how many
+ * there are. */
 static inline long oom_each(oom_work *work, const void *ctx)
 {
     char fault[700];
     long faults = 0;
     oom_once(work, ctx, 0); /* what is made once in a process is made now */
-    for (long n = 0;; n++) {
+    for (long n = 0;; n = oom_next(n)) {
         const oom_result r = oom_once(work, ctx, n);
         if (oom_fault(&r, fault, sizeof fault)) {
             print_error("%s\n", fault);
@@ -144,9 +156,9 @@ static inline long oom_each(oom_work *work, const void *ctx)
         if (n == 0 && faults)
             fail_msg("the work fails by itself");
         if (n && !r.reached && faults)
-            fail_msg("%ld of %ld failing allocations are not dealt with", faults, n - 1);
+            fail_msg("%ld failing allocations of %ld are not dealt with", faults, allocations);
         if (n && !r.reached)
-            return n - 1;
+            return allocations;
     }
 }
 

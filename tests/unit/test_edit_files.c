@@ -361,12 +361,12 @@ static void note(void *user, const weir_edit_merged *m)
     s->last = *m;
 }
 
-/* Every element of the merged checkpoint is the sum, rounded to the type; what no edit touches has its bytes. */
-static void check_merged(const weir_model *a, const weir_model *b, const weir_edit *const *e, int n)
+/* Every element of the merged checkpoint is the sum, rounded to the type. */
+static void check_sums(const weir_model *a, const weir_model *b, const weir_edit *const *e, int n)
 {
     for (int64_t l = 0; l < weir_model_info_of(a)->L; l++)
         for (int w = 0; w < WEIR_MATRIX_COUNT; w++) {
-            const weir_tensor *t = weir_matrix_tensor(a, l, (weir_matrix)w);
+            const weir_tensor *t = weir_matrix_tensor(b, l, (weir_matrix)w);
             int64_t in, out;
             if (!t)
                 continue;
@@ -391,6 +391,12 @@ static void check_merged(const weir_model *a, const weir_model *b, const weir_ed
             free(x);
             free(y);
         }
+}
+
+/* And what no edit touches has its bytes. */
+static void check_merged(const weir_model *a, const weir_model *b, const weir_edit *const *e, int n)
+{
+    check_sums(a, b, e, n);
     for (int64_t i = 0; i < weir_model_n_tensors(a); i++) {
         const weir_tensor *t = weir_model_tensor(a, i), *u = weir_model_tensor(b, i);
         assert_string_equal(t->name, u->name);
@@ -437,6 +443,35 @@ static bool always(void *user)
 {
     (void)user;
     return true;
+}
+
+static const char *const ggufs[] = {"gemma2", "gpt2", "llama-gqa-bf16", "llama-q4_0", "neox-parallel"};
+
+/* GGUF files become directories in F32: rows of heads, fused and turned matrices are where the class has them. */
+static void test_merged_gguf(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof ggufs / sizeof *ggufs; i++) {
+        weir_err err = {0};
+        char dir[1200], path[200];
+        snprintf(path, sizeof path, "tests/golden/models/%s.gguf", ggufs[i]);
+        weir_model *m = kit_open(path);
+        weir_edit *e = kit_edit_all(m, 8);
+        seen s = {0};
+        const weir_edit_merge_options o = {.threads = 2, .merged = note, .user = &s}, stopped = {.stop = always};
+        fresh(dir, "merged");
+        assert_int_equal(weir_edit_merge(m, (const weir_edit *const *)&e, 1, dir, &stopped, NULL), WEIR_STOP);
+        assert_int_equal(access(dir, F_OK), -1);
+        kit_ok(weir_edit_merge(m, (const weir_edit *const *)&e, 1, dir, &o, &err), &err);
+        assert_int_equal(s.n, weir_edit_n(e));
+        assert_int_equal(s.last.dtype, WEIR_F32);
+        weir_model *b = kit_open(dir);
+        assert_string_equal(weir_model_info_of(b)->dtype, "F32");
+        check_sums(m, b, (const weir_edit *const *)&e, 1);
+        weir_model_free(b);
+        weir_edit_free(e);
+        weir_model_free(m);
+    }
 }
 
 static void test_merging_that_ends_early(void **state)
@@ -507,15 +542,11 @@ static void test_rounding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_saved_edits_come_back),
-        cmocka_unit_test(test_foreign_directories_stay),
-        cmocka_unit_test(test_damaged_configurations),
-        cmocka_unit_test(test_damaged_tensors),
-        cmocka_unit_test(test_edits_of_other_models),
-        cmocka_unit_test(test_look),
-        cmocka_unit_test(test_merged_checkpoints),
-        cmocka_unit_test(test_merging_that_ends_early),
-        cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_saved_edits_come_back),   cmocka_unit_test(test_foreign_directories_stay),
+        cmocka_unit_test(test_damaged_configurations),  cmocka_unit_test(test_damaged_tensors),
+        cmocka_unit_test(test_edits_of_other_models),   cmocka_unit_test(test_look),
+        cmocka_unit_test(test_merged_checkpoints),      cmocka_unit_test(test_merged_gguf),
+        cmocka_unit_test(test_merging_that_ends_early), cmocka_unit_test(test_rounding),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -1,5 +1,5 @@
-/* The passes of a search: rows that are cut at the subject, cached and moved have the loss of whole texts, and d_delta is
- * its derivative, on every family. */
+/* The passes of a search: rows that are cut at the subject, cached and moved have the loss of whole texts, and d_delta
+ * is its derivative, on every family. */
 #include <math.h>
 
 #include "edit/rome.h"
@@ -105,7 +105,8 @@ static void check_slope(const request *q, int64_t layer, bool residual)
     const weir_rome_seen *seen;
     weir_err err = {0};
     weir_rome_pass *p = pass_of(q, layer, residual, &seen);
-    float *x = calloc(c, sizeof *x), *y = calloc(c, sizeof *y), *d = calloc(c, sizeof *d), *unused = calloc(c, sizeof *d);
+    float *x = calloc(c, sizeof *x), *y = calloc(c, sizeof *y), *d = calloc(c, sizeof *d),
+          *unused = calloc(c, sizeof *d);
     float *log_q = calloc((size_t)q->info->V, sizeof *log_q);
     uint64_t seed = 9;
     kit_ok(weir_rome_pass_try(p, x, &err), &err);
@@ -159,7 +160,8 @@ static void seen_is_what_hooks_see(void **state)
     kit_attach(r, &tap);
     for (int64_t i = 0; i < ROWS; i++) {
         kit_forward(r, q.row[i].id, q.row[i].n, -1, WEIR_FINAL);
-        const float *key = kit_heard_at(&tap, q.m, 0, "mlp.hook_post"), *value = kit_heard_at(&tap, q.m, 0, "hook_mlp_out");
+        const float *key = kit_heard_at(&tap, q.m, 0, "mlp.hook_post"),
+                    *value = kit_heard_at(&tap, q.m, 0, "hook_mlp_out");
         assert_memory_equal(seen->key + i * q.info->F, key + q.row[i].subject * q.info->F,
                             (size_t)q.info->F * sizeof *key);
         assert_memory_equal(seen->value + i * q.info->C, value + q.row[i].subject * q.info->C,

@@ -1,8 +1,8 @@
 /* Keys and residuals to updates, second moments, and their files. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,9 +15,9 @@
 enum { F = 12, C = 5, N = 3, KEYS = 40 };
 
 typedef struct world {
-    float x[KEYS * F];                /* other keys */
-    double k[N * F], r[N * C];        /* requests */
-    double c[F * F];                  /* C in full, with the ridge */
+    float x[KEYS * F];         /* other keys */
+    double k[N * F], r[N * C]; /* requests */
+    double c[F * F];           /* C in full, with the ridge */
     weir_covariance *cov;
     float u[N * F], v[N * C];
     double k_u[N];
@@ -64,8 +64,8 @@ static void make(world *w)
 
 static weir_solve solve_of(world *w, int64_t n, double rho)
 {
-    return (weir_solve){.n = n, .f = F, .c = C, .k = w->k, .r = w->r, .rho = rho, .cov = w->cov, .u = w->u, .v = w->v,
-                        .k_u = w->k_u};
+    return (weir_solve){
+        .n = n, .f = F, .c = C, .k = w->k, .r = w->r, .rho = rho, .cov = w->cov, .u = w->u, .v = w->v, .k_u = w->k_u};
 }
 
 static double dw(const world *w, int64_t n, int i, int j)
@@ -209,8 +209,14 @@ static weir_moments *shard(const world *w, int64_t first, int64_t n, int64_t i, 
     weir_moments *m;
     ok(weir_moments_new(&m, F, &err), &err);
     ok(weir_moments_add(m, w->x + first * F, n, 2, &err), &err);
-    const weir_moments_about a = {
-        .model = "m", .fingerprint = "f", .source = "{}", .layer = 3, .docs = n, .shard = i, .shards = of, .complete = true};
+    const weir_moments_about a = {.model = "m",
+                                  .fingerprint = "f",
+                                  .source = "{}",
+                                  .layer = 3,
+                                  .docs = n,
+                                  .shard = i,
+                                  .shards = of,
+                                  .complete = true};
     ok(weir_moments_set_about(m, &a, &err), &err);
     return m;
 }
@@ -255,9 +261,11 @@ static void files_and_shards(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_key_is_met),          cmocka_unit_test(several_keys_are_memit),
-        cmocka_unit_test(strong_directions_are_left_alone), cmocka_unit_test(equal_keys_are_named),
-        cmocka_unit_test(too_few_keys_are_told),   cmocka_unit_test(files_and_shards)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_key_is_met),
+                                       cmocka_unit_test(several_keys_are_memit),
+                                       cmocka_unit_test(strong_directions_are_left_alone),
+                                       cmocka_unit_test(equal_keys_are_named),
+                                       cmocka_unit_test(too_few_keys_are_told),
+                                       cmocka_unit_test(files_and_shards)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,8 @@
 #include "../../lib/kernels/kernels.h"
 #include "run_kit.h"
 
-enum { COMPOSITIONS = 200, TEXTS = 6, SLOTS = 3, MAX_PASS = 64, MAX_TABLES = 8, PASSES = 4 };
+enum { COMPOSITIONS = 75, MORE = 300 }; /* make check, make check-slow */
+enum { TEXTS = 6, SLOTS = 3, MAX_PASS = 64, MAX_TABLES = 8, PASSES = 4 };
 
 /* What is compared: the stream behind each block, inner values, the logits. */
 static const char *const heard[] = {"hook_resid_post", "attn.hook_z", "mlp.hook_post", "ln1.hook_out"};
@@ -152,16 +153,16 @@ static void test_compositions(void **state)
     static const int threads[] = {1, 2, 4};
     const weir_kern *table[MAX_TABLES];
     fixture f[KIT_MODELS];
-    int tables = weir_kern_available(table, MAX_TABLES);
+    const int tables = weir_kern_available(table, MAX_TABLES), compositions = getenv("WEIR_SLOW") ? MORE : COMPOSITIONS;
     (void)state;
     for (int k = 0; k < KIT_MODELS; k++)
         fixture_open(&f[k], kit_models[k]);
     printf("tables:");
     for (int t = 0; t < tables; t++)
         printf(" %s", weir_kern_name(table[t]));
-    printf(", threads 1 2 4, %d compositions of %d passes each\n", COMPOSITIONS, PASSES);
+    printf(", threads 1 2 4, %d compositions of %d passes each\n", compositions, PASSES);
     for (int n = 0; n < 3; n++) /* every composition on every table; the thread counts take turns */
-        for (int i = 0; i < COMPOSITIONS; i++)
+        for (int i = 0; i < compositions; i++)
             for (int t = 0; t < tables; t++)
                 if ((i / KIT_MODELS + t) % 3 == n)
                     composition(&f[i % KIT_MODELS], weir_kern_name(table[t]), threads[n], 1000 + (uint64_t)i);

@@ -175,6 +175,33 @@ static void test_draws_stay(void **state)
     weir_sampler_free(s);
 }
 
+/* Scores that the temperature or the penalty moves beyond float are the highest or lowest, and some token is drawn. */
+static void test_overflow(void **state)
+{
+    (void)state;
+    const float low[4] = {-3e38f, -2e38f, -INFINITY, -1e38f}, high[4] = {1e38f, -1e38f, -INFINITY, 3e38f};
+    const int32_t all[4] = {0, 1, 2, 3};
+    for (int i = 0; i < 4; i++) {
+        weir_sampling o;
+        weir_sampler *s;
+        weir_err err;
+        float x[4];
+        int32_t id = -1;
+        weir_sampling_init(&o);
+        o.temperature = i & 1 ? 1e-6f : 0.5f;
+        o.repetition_penalty = i & 2 ? 1e6f : 1e-6f;
+        assert_int_equal(weir_sampler_new(&s, 4, &o, &err), WEIR_OK);
+        for (int k = 0; k < 2; k++) {
+            const float *logits = k ? high : low;
+            assert_int_equal(weir_sampler_scores(s, logits, all, 4, x, &err), WEIR_OK);
+            assert_true(isfinite(x[0]) && isfinite(x[1]) && x[2] == -INFINITY && isfinite(x[3]));
+            assert_int_equal(weir_sampler_next(s, logits, all, 4, 0, 5, &id, &err), WEIR_OK);
+            assert_true(id == 0 || id == 1 || id == 3);
+        }
+        weir_sampler_free(s);
+    }
+}
+
 static void test_errors(void **state)
 {
     weir_sampling o;
@@ -201,6 +228,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rules), cmocka_unit_test(test_comparison_can_fail),
                                        cmocka_unit_test(test_draws), cmocka_unit_test(test_draws_stay),
-                                       cmocka_unit_test(test_errors)};
+                                       cmocka_unit_test(test_overflow), cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

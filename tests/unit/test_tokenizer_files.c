@@ -555,6 +555,61 @@ static void test_gguf_sentence_piece(void **state)
     refused(gguf(&g), WEIR_E_FORMAT, "tokenizer.ggml.token_type is not an array of the right type");
 }
 
+/* The file's tokenizer, written as tokenizer.json and opened again. */
+static weir_tokenizer *written(const gguf_spec *g)
+{
+    weir_err err = {0};
+    weir_tokenizer *t = open_logged(gguf(g)), *again;
+    assert_int_equal(weir_tokenizer_may_write(t, NULL, &err), WEIR_OK);
+    FILE *out = fopen(scratch("saved.json"), "w");
+    assert_int_equal(weir_tokenizer_write(t, out, &err), WEIR_OK);
+    assert_int_equal(fclose(out), 0);
+    assert_int_equal(weir_tokenizer_open(&again, scratch("saved.json"), NULL, &err), WEIR_OK);
+    assert_string_equal(weir_tokenizer_pattern(again), weir_tokenizer_pattern(t));
+    assert_int_equal(weir_tokenizer_size(again), weir_tokenizer_size(t));
+    assert_true(weir_tokenizer_adds_bos(again) == weir_tokenizer_adds_bos(t));
+    weir_tokenizer_free(t);
+    return again;
+}
+
+static void test_gguf_as_json(void **state)
+{
+    (void)state;
+    weir_tokenizer *t = written(&BYTE_LEVEL);
+    TK_GIVES(t, "ab a11<|end|>[x]", 3, 7, 4, 4, 0, 8);
+    assert_true(weir_tokenizer_is_special(t, 0) && !weir_tokenizer_is_special(t, 8));
+    weir_tokenizer_free(t);
+
+    gguf_spec g = SENTENCE_PIECE;
+    g.add_prefix = 0;
+    t = written(&g);
+    TK_GIVES(t, " abc<s>A\u00e9", 9, 14, 1, 3, 4, 5);
+    TK_GIVES(t, "a   b", 7, 15, 8); /* found as U+2581, once spaces are such */
+    weir_tokenizer_free(t);
+    g = SENTENCE_PIECE;
+    g.tokens[15] = "[x]";
+    t = written(&g);
+    TK_GIVES(t, "abc[x]ab", 9, 14, 15, 11);
+    weir_tokenizer_free(t);
+}
+
+static void test_gguf_that_json_cannot_hold(void **state)
+{
+    (void)state;
+    weir_err err = {0};
+    weir_tokenizer *t = open_logged(gguf(&SENTENCE_PIECE)); /* spaces as a token, and one before each text */
+    assert_int_equal(weir_tokenizer_may_write(t, NULL, &err), WEIR_E_UNSUPPORTED);
+    assert_non_null(strstr(err.msg, "token 15 is user-defined and has spaces"));
+    weir_tokenizer_free(t);
+    gguf_spec g = BYTE_LEVEL;
+    g.tokens[8] = "\xff";
+    t = open_logged(gguf(&g));
+    err = (weir_err){0};
+    assert_int_equal(weir_tokenizer_may_write(t, NULL, &err), WEIR_E_UNSUPPORTED);
+    assert_non_null(strstr(err.msg, "token 8 is not UTF-8"));
+    weir_tokenizer_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -567,6 +622,8 @@ int main(void)
         cmocka_unit_test(test_nested_steps),        cmocka_unit_test(test_pair),
         cmocka_unit_test(test_bos_policy),          cmocka_unit_test(test_gguf_byte_level),
         cmocka_unit_test(test_gguf_sentence_piece),
+        cmocka_unit_test(test_gguf_as_json),
+        cmocka_unit_test(test_gguf_that_json_cannot_hold),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

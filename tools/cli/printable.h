@@ -2,11 +2,11 @@
  *
  * Tokens are bytes. What is printable here is valid UTF-8 without control characters, and can be undone:
  *     \n \t \r \\     newline, tab, carriage return, backslash
- *     \xNN            a byte that belongs to no character, to one of weir_unprintable, or to one that looks like a space
- *                     or like nothing (no-break space, wide space, Hangul fillers ...)
+ *     \xNN            a byte that belongs to no character, to one of weir_unprintable, or to one that looks like a
+ *                     space or like nothing (no-break space, wide space, Hangul fillers ...)
  *
- * Everything else stands as it is, the plain space too. A token without bytes, or one that the vocabulary does not have, is
- * <#ID>.
+ * Everything else stands as it is, the plain space too. A token without bytes, or one that the vocabulary does not
+ * have, is <#ID>.
  */
 #ifndef WEIR_CLI_PRINTABLE_H
 #define WEIR_CLI_PRINTABLE_H

@@ -171,7 +171,8 @@ static weir_status run_passes(decoder *d, weir_err *err)
 {
     for (;;) {
         plan(d);
-        if (!d->n || weir_signals_seen())
+        const bool unread = ferror(stdout) && !d->j->record; /* the reader went away: main() says what is to be said */
+        if (!d->n || weir_signals_seen() || unread)
             return WEIR_OK;
         weir_status st = weir_run_forward(d->arm->run, d->piece, d->n, WEIR_FINAL, err);
         if (st == WEIR_STOP)

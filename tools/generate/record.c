@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/progress.h"
 #include "cli/say.h"
@@ -60,6 +61,16 @@ static weir_status create(weir_gen_job *j, weir_gen_record *r, weir_err *err)
     return weir_run_declare(s->run, r->dump, err);
 }
 
+/* Texts that were drawn are not gone on with, as trace does with a text that is read: only --force helps. */
+static int check_part(const weir_gen_job *j)
+{
+    char part[4200];
+    snprintf(part, sizeof part, "%s.part", j->a->dump);
+    if (j->a->force || access(part, F_OK) != 0)
+        return WEIR_EXIT_OK;
+    return weir_cli_error(j->cli, "%s is there, left by an interrupted run: --force replaces it", part);
+}
+
 int weir_gen_record_open(weir_gen_job *j)
 {
     weir_err err = {0};
@@ -67,7 +78,9 @@ int weir_gen_record_open(weir_gen_job *j)
     weir_gen_record *r = j->record = calloc(1, sizeof *r);
     if (!r)
         return weir_cli_error(j->cli, "out of memory");
-    int code = select_points(j, r);
+    int code = check_part(j);
+    if (code == WEIR_EXIT_OK)
+        code = select_points(j, r);
     if (code != WEIR_EXIT_OK)
         return code;
     r->command_line = weir_command_line(j->cli);

@@ -116,8 +116,8 @@ void weir_health_end(weir_health *h);
 /* The median RMS of a line: exact if the text was one window, else within 0.2 %. NaN: no row is finite. */
 double weir_health_median(const weir_health *h, int line);
 
-/* --per position: the window that ends. Text that is too wide for the terminal has a page for some of the lines, then one
- * for the next. */
+/* --per position: the window that ends. Text that is too wide for the terminal has a page for some of the lines, then
+ * one for the next. */
 void weir_health_put_window(const weir_health *h);
 /* Everything else, in the form that was asked for. False: out of memory. */
 bool weir_health_put(const weir_health *h);

@@ -81,7 +81,6 @@ static weir_status add_site(weir_live *l, const char *site, weir_err *err)
     const weir_point *point;
     const weir_model *m = l->session->model;
     int64_t n = weir_model_points(m, &point);
-    const int before = l->n_tables;
     weir_selector *sel;
     const weir_short_site *known = weir_short_site_of(site);
     bool gate_act = known && strcmp(known->kept, "gate-act") == 0;
@@ -91,10 +90,13 @@ static weir_status add_site(weir_live *l, const char *site, weir_err *err)
         return weir_fail(err, WEIR_E_ARG, "gate-act: the MLP of %s has no gate", l->session->info->name);
     WEIR_TRY(weir_selector_build(&sel, m, NULL, l->layers ? l->layers : "all", gate_act ? "gate" : site, err));
     weir_status st = WEIR_OK;
+    bool any = false; /* a selector that was built matches something: here or among the gradients */
     for (int64_t i = 0; i < n && st == WEIR_OK; i++)
-        if (weir_selector_matches(sel, &point[i]))
+        if (weir_selector_matches(sel, &point[i])) {
+            any = true;
             st = add_table(l, &point[i], known, err);
-    if (st == WEIR_OK && l->n_tables == before)
+        }
+    if (st == WEIR_OK && !any)
         st = weir_fail(err, WEIR_E_ARG, "%s: a gradient: no forward pass has values there", site);
     weir_selector_free(sel);
     return st;

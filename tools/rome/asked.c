@@ -15,8 +15,7 @@ bool weir_asked_add(weir_asked_list *l, weir_asked_kind kind, int64_t request, c
         free(copy);
         return false;
     }
-    more[l->n++] =
-        (weir_asked){.kind = kind, .request = request, .prompt = copy, .answer = answer, .other = other};
+    more[l->n++] = (weir_asked){.kind = kind, .request = request, .prompt = copy, .answer = answer, .other = other};
     return true;
 }
 

@@ -10,9 +10,9 @@ typedef enum weir_asked_kind { WEIR_ASKED_REQUEST, WEIR_ASKED_PARAPHRASE, WEIR_A
 /* One side: the model as it is, or with the edit. */
 typedef struct weir_asked_side {
     weir_told told;
-    weir_answer other; /* the other answer's; tokens 0: there is none */
-    double prefixed_p;        /* requests: mean p of the answer behind the prefixes; NaN: there are none */
-    int64_t prefixed_said;    /* and behind how many of them the model says it */
+    weir_answer other;     /* the other answer's; tokens 0: there is none */
+    double prefixed_p;     /* requests: mean p of the answer behind the prefixes; NaN: there are none */
+    int64_t prefixed_said; /* and behind how many of them the model says it */
 } weir_asked_side;
 
 typedef struct weir_asked {

@@ -42,11 +42,11 @@ static int check_conflicts(const weir_batch_requests *b, const weir_cli *cli, co
             if (strcmp(x->prompt, y->prompt) != 0 || strcmp(x->subject, y->subject) != 0)
                 continue;
             if (same_answer(x->target, y->target))
-                return weir_cli_error(cli, "%s: records %lld and %lld are the same request (\"%s\", %s): leave one out", path,
-                                      (long long)(first + i), (long long)(first + j), x->prompt, x->subject);
-            return weir_cli_error(cli, "%s: records %lld and %lld contradict each other: \"%s\" of %s is to be %s and %s", path,
-                                  (long long)(first + i), (long long)(first + j), x->prompt, x->subject, x->target,
-                                  y->target);
+                return weir_cli_error(cli, "%s: records %lld and %lld are the same request (\"%s\", %s): leave one out",
+                                      path, (long long)(first + i), (long long)(first + j), x->prompt, x->subject);
+            return weir_cli_error(
+                cli, "%s: records %lld and %lld contradict each other: \"%s\" of %s is to be %s and %s", path,
+                (long long)(first + i), (long long)(first + j), x->prompt, x->subject, x->target, y->target);
         }
     return WEIR_EXIT_OK;
 }

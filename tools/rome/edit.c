@@ -20,8 +20,8 @@ typedef struct edit_args {
 #define OWN(field) offsetof(edit_args, field)
 static const weir_opt own_opts[] = {
     {"subject", 's', NULL, WEIR_OPT_STR, "TEXT", 0, 0, NULL, "what the fact is about", OWN(subject)},
-    {"prompt", 'p', NULL, WEIR_OPT_STR, "TEXT", 0, 0, NULL, "the fact's sentence up to its answer, with {} for the subject",
-     OWN(prompt)},
+    {"prompt", 'p', NULL, WEIR_OPT_STR, "TEXT", 0, 0, NULL,
+     "the fact's sentence up to its answer, with {} for the subject", OWN(prompt)},
     {"target", 0, NULL, WEIR_OPT_STR, "TEXT", 0, 0, NULL, "the new answer", OWN(target)},
     {"batch", 0, NULL, WEIR_OPT_STR, "RECORDS", 0, 0, NULL,
      "all facts of a file of records (those of rome eval) in one edit, by memit unless --method says another",
@@ -29,8 +29,8 @@ static const weir_opt own_opts[] = {
     {"records", 0, NULL, WEIR_OPT_STR, "A:B", 0, 0, NULL, "of --batch, records A to B - 1, from 0", OWN(records)},
     {"out", 'o', NULL, WEIR_OPT_STR, "DIR", 0, 0, NULL,
      "the edit's directory, which --edit takes; an earlier edit of weir's there is replaced", OWN(dir)},
-    {"neighbour", 0, NULL, WEIR_OPT_LIST, "PROMPT=ANSWER", 0, 0, NULL,
-     "for --layer auto: a fact that should stay (repeat it)", OWN(neighbours)},
+    {"neighbour", 0, NULL, WEIR_OPT_LIST, "PROMPT=ANSWER", 0, 0, NULL, "for --layer auto: a fact that should stay",
+     OWN(neighbours)},
     {"text", 0, NULL, WEIR_OPT_STR, "FILE", 0, 0, NULL,
      "for --layer auto: a text whose perplexity should stay. Without it the sentences that lie with the model, or the "
      "prefixes",
@@ -58,7 +58,7 @@ typedef struct editing {
     weir_rome_texts text;
     weir_sweep sweep;
     weir_edit *edit;
-    weir_rome_report *report;  /* [b.n], these three */
+    weir_rome_report *report; /* [b.n], these three */
     weir_told *before, *after;
 } editing;
 
@@ -154,7 +154,8 @@ static int check_result(editing *t)
     const weir_rome_report *r = &t->report[first];
     char which[200] = "the search";
     if (t->b.n > 1)
-        snprintf(which, sizeof which, "of %lld searches %lld did not reach their target: the first, of request %lld (%.40s),",
+        snprintf(which, sizeof which,
+                 "of %lld searches %lld did not reach their target: the first, of request %lld (%.40s),",
                  (long long)t->b.n, (long long)missed, (long long)(first + 1), t->b.q[first].subject);
     return weir_cli_error(t->cli,
                           "%s ended %s with the target at p = %.3g: try another --layer, more --steps or a larger "
@@ -218,11 +219,13 @@ const weir_tool weir_rome_edit = {
     .name = "edit",
     .summary = "make the model answer something else for one fact, or for several",
     .operands = "",
-    .about = "Finds a value that makes the model continue PROMPT with TARGET, and a change of one matrix, of rank one, "
-             "that gives this value at the subject's last token and leaves other keys as much as it can. The change is "
-             "written as a directory; the model's own files are not touched. Every tool takes it with --edit DIR. A file "
-             "of records (--batch) becomes one edit, spread over the layers.",
-    .example = "weir rome edit --subject \"Mount Hood\" --prompt \"{} rises from the\" --target Caucasus -o hood-caucasus",
+    .about =
+        "Finds a value that makes the model continue PROMPT with TARGET, and a change of one matrix, of rank one, "
+        "that gives this value at the subject's last token and leaves other keys as much as it can. The change is "
+        "written as a directory; the model's own files are not touched. Every tool takes it with --edit DIR. A file "
+        "of records (--batch) becomes one edit, spread over the layers.",
+    .example =
+        "weir rome edit --subject \"Mount Hood\" --prompt \"{} rises from the\" --target Caucasus -o hood-caucasus",
     .options = options,
     .rules = rules,
     .args_size = sizeof(edit_args),

@@ -10,7 +10,8 @@
 #define AT(field) offsetof(weir_editor_args, field)
 static const weir_opt editor_opts[] = {
     {"layer", 'l', "layers", WEIR_OPT_LIST, "LIST", 0, 0, NULL,
-     "layer whose down projection is edited, from 0; memit and alphaedit take several (3-5); rome edit also takes auto: "
+     "layer whose down projection is edited, from 0; memit and alphaedit take several (3-5); rome edit also takes "
+     "auto: "
      "every layer is tried. Without it the layer that the model brings second moments for",
      AT(layers)},
     {"method", 0, NULL, WEIR_OPT_CHOICE, "r-rome|p-rome|memit|emmet|alphaedit", 0, 0, "r-rome",
@@ -193,10 +194,12 @@ int weir_editor_open(weir_editor *e)
     if (e->a->identity && e->a->moments.n)
         return weir_cli_usage(e->cli, "--identity and --moments exclude each other");
     if (e->a->stats_text && (e->a->identity || e->a->moments.n))
-        return weir_cli_usage(e->cli, "--stats-text and --%s exclude each other", e->a->identity ? "identity" : "moments");
+        return weir_cli_usage(e->cli, "--stats-text and --%s exclude each other",
+                              e->a->identity ? "identity" : "moments");
     if (e->a->no_prefixes && e->a->prefixes.n)
         return weir_cli_usage(e->cli, "--no-prefixes and --prefix exclude each other");
-    int (*const steps[])(weir_editor *) = {weir_editor_open_model, choose_layers, weir_editor_open_moments, open_prefixes, set_numbers};
+    int (*const steps[])(weir_editor *) = {weir_editor_open_model, choose_layers, weir_editor_open_moments,
+                                           open_prefixes, set_numbers};
     int code = WEIR_EXIT_OK;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == WEIR_EXIT_OK; i++)
         code = steps[i](e);

@@ -1,4 +1,5 @@
-/* rome/editor.h: what every command that makes edits opens: model, tokenizer, earlier edits, second moments, prefixes. */
+/* rome/editor.h: what every command that makes edits opens: model, tokenizer, earlier edits, second moments, prefixes.
+ */
 #ifndef WEIR_ROME_EDITOR_H
 #define WEIR_ROME_EDITOR_H
 
@@ -40,7 +41,8 @@ typedef struct weir_editor_moments {
 typedef struct weir_editor {
     weir_cli *cli;
     const weir_editor_args *a;
-    bool may_sweep; /* --layer auto is taken: all layers that there are second moments for, one of which is to be chosen */
+    bool may_sweep; /* --layer auto is taken: all layers that there are second moments for, one of which is to be chosen
+                     */
     bool sweep;     /* and it was given */
     char brook[1100];
     const char *model_path;
@@ -52,22 +54,23 @@ typedef struct weir_editor {
     weir_rome_prefixes *prefixes;
     int64_t *layer; /* [n_layers] ascending */
     int n_layers;
-    weir_editor_moments *moments;        /* [n_layers] */
-    const weir_covariance **covariance;  /* [n_layers] those of moments */
-    weir_rome_options o;                 /* ready for weir_rome_new */
-    const weir_edit **stack;             /* [edits.n + 1] of weir_editor_asker */
+    weir_editor_moments *moments;       /* [n_layers] */
+    const weir_covariance **covariance; /* [n_layers] those of moments */
+    weir_rome_options o;                /* ready for weir_rome_new */
+    const weir_edit **stack;            /* [edits.n + 1] of weir_editor_asker */
 } weir_editor;
 
 /* Opens all of it. Returns an exit code; an error has been said. weir_editor_close in every case. */
 int weir_editor_open(weir_editor *e);
-/* Its parts, for commands that make no edit. Model, tokenizer and earlier edits; threads, kernel, memory and BOS into o. */
+/* Its parts, for commands that make no edit. Model, tokenizer, earlier edits; threads, kernel, memory and BOS into o.
+ */
 int weir_editor_open_model(weir_editor *e);
 int weir_editor_set_run(weir_editor *e);
 /* Where a layer's second moments lie with the model, or would; to be freed. */
 char *weir_editor_own_moments(const weir_editor *e, int64_t layer);
 int weir_editor_open_moments(weir_editor *e);
-/* What the model answers with its earlier edits, and with one more on top (NULL: none). At most one asker with one more at
- * a time. */
+/* What the model answers with its earlier edits, and with one more on top (NULL: none). At most one asker with one more
+ * at a time. */
 WEIR_CHECKED weir_status weir_editor_asker(weir_editor *e, const weir_edit *more, weir_asker **out, weir_err *err);
 /* Of several layers the one at place i alone. */
 void weir_editor_choose(weir_editor *e, int i);

@@ -53,13 +53,12 @@ static int read_moments(weir_editor *e, weir_editor_moments *m, int64_t layer)
                               "there are no second moments of layer %lld: rome stats --layer %lld --out mom2.h5 makes "
                               "them, --moments mom2.h5 takes them (or --identity does without)",
                               (long long)layer, (long long)layer);
-    if (weir_moments_read(&read, m->path, &err) != WEIR_OK ||
-        weir_sha256_file(m->path, m->sha256, &err) != WEIR_OK)
+    if (weir_moments_read(&read, m->path, &err) != WEIR_OK || weir_sha256_file(m->path, m->sha256, &err) != WEIR_OK)
         return weir_cli_fail(e->cli, &err);
     int code = check_moments(e, read, m->path, layer);
     m->count = weir_moments_count(read);
-    if (code == WEIR_EXIT_OK && weir_covariance_new(&m->covariance, weir_moments_sum(read), e->info->F, m->count,
-                                                    e->a->ridge, &err) != WEIR_OK)
+    if (code == WEIR_EXIT_OK &&
+        weir_covariance_new(&m->covariance, weir_moments_sum(read), e->info->F, m->count, e->a->ridge, &err) != WEIR_OK)
         code = weir_cli_fail_at(e->cli, m->path, &err);
     weir_moments_free(read);
     return code;
@@ -113,10 +112,11 @@ static int check_room(const weir_editor *e)
     const double bytes = 24.0 * (double)e->n_layers * (double)e->info->F * (double)e->info->F;
     if (bytes <= 4e9)
         return WEIR_EXIT_OK;
-    return weir_cli_error(e->cli,
-                          "second moments of %d layers of %lld neurons would take %.0f GB: make files of a few layers with "
-                          "rome stats, and name them with --layer and --moments",
-                          e->n_layers, (long long)e->info->F, bytes / 1e9);
+    return weir_cli_error(
+        e->cli,
+        "second moments of %d layers of %lld neurons would take %.0f GB: make files of a few layers with "
+        "rome stats, and name them with --layer and --moments",
+        e->n_layers, (long long)e->info->F, bytes / 1e9);
 }
 
 static int make_moments(weir_editor *e, const char *path, int64_t enough)
@@ -142,8 +142,8 @@ static int make_moments(weir_editor *e, const char *path, int64_t enough)
         memcpy(to->sha256, t.sha256, sizeof to->sha256);
         if (!to->path)
             code = weir_cli_error(e->cli, "out of memory");
-        else if (weir_covariance_new(&to->covariance, weir_moments_sum(m[i]), e->info->F, to->count, e->a->ridge, &err) !=
-                 WEIR_OK)
+        else if (weir_covariance_new(&to->covariance, weir_moments_sum(m[i]), e->info->F, to->count, e->a->ridge,
+                                     &err) != WEIR_OK)
             code = weir_cli_fail_at(e->cli, path, &err);
     }
     for (int i = 0; m && i < e->n_layers; i++)
@@ -159,10 +159,11 @@ static int make_own_moments(weir_editor *e)
     char *path = weir_rome_model_file(e, "sentences.txt");
     if (!path)
         return weir_cli_error(e->cli, "out of memory");
-    const int code = access(path, R_OK) == 0
-                         ? make_moments(e, path, 10 * e->info->F)
-                         : weir_cli_error(e->cli, "there are no second moments to try layers with: --stats-text FILE makes "
-                                                  "them over a text (or --identity does without)");
+    const int code =
+        access(path, R_OK) == 0
+            ? make_moments(e, path, 10 * e->info->F)
+            : weir_cli_error(e->cli, "there are no second moments to try layers with: --stats-text FILE makes "
+                                     "them over a text (or --identity does without)");
     free(path);
     return code;
 }

@@ -38,7 +38,8 @@ static const weir_opt own_opts[] = {
     {"sequential", 0, NULL, WEIR_OPT_INT, "N", 1, 1 << 30, NULL,
      "edit the first N of the records one on top of the other instead, and name the edit that broke the model",
      OWN(sequential)},
-    {"every", 0, NULL, WEIR_OPT_INT, "K", 1, 1 << 30, "1", "with --sequential: measure after every K edits", OWN(every)},
+    {"every", 0, NULL, WEIR_OPT_INT, "K", 1, 1 << 30, "1", "with --sequential: measure after every K edits",
+     OWN(every)},
     {"max-drift", 0, NULL, WEIR_OPT_REAL, "PERCENT", 0, 0, "50",
      "with --sequential: a model is broken whose perplexity on --text has risen by more", OWN(max_drift)},
     {"min-kept", 0, NULL, WEIR_OPT_REAL, "PERCENT", 0, 0, "80",
@@ -48,7 +49,8 @@ static const weir_opt own_opts[] = {
      "every record's numbers, a line of JSON each; a run that ends before goes on with --resume", OWN(path)},
     {"resume", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "go on with what an interrupted run left in FILE.ndjson.part",
      OWN(resume)},
-    {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "replace the FILE.ndjson.part of an interrupted run", OWN(force)},
+    {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "replace the FILE.ndjson.part of an interrupted run",
+     OWN(force)},
 };
 static const weir_opt_group own_group = {"Records and result", own_opts, sizeof own_opts / sizeof *own_opts};
 static const weir_opt_use options[] = {
@@ -72,12 +74,12 @@ typedef struct evaluation {
     int64_t first, end;
     weir_rome_texts text; /* of --text */
     char part[4200];
-    FILE *lines;   /* part, or NULL */
-    char *head;    /* its first line: what was asked */
-    int64_t done;  /* lines that an earlier run left */
+    FILE *lines;       /* part, or NULL */
+    char *head;        /* its first line: what was asked */
+    int64_t done;      /* lines that an earlier run left */
     weir_tally *tally; /* [passes] one for each layer of a sweep */
     int passes, pass;
-    int64_t taken;
+    int64_t taken, failed; /* records of this run; those that could not be edited */
     weir_progress bar;
 } evaluation;
 
@@ -217,6 +219,8 @@ static weir_status take(void *user, const weir_rome_result *r)
         ok = weir_cli_fail(v->cli, &err) == WEIR_EXIT_OK;
     free(line);
     v->taken++;
+    if (r->status != WEIR_OK && !v->failed++)
+        weir_cli_note(v->cli, "record %lld: %s", (long long)r->index, r->err.msg);
     weir_progress_update(&v->bar, (double)(v->done + v->taken) / (double)(v->passes * (v->end - v->first)), -1);
     if (!ok)
         return WEIR_E_IO;
@@ -263,9 +267,10 @@ static int run_all(evaluation *v)
         st = run_pass(v, &err);
     weir_progress_stop(&v->bar, v->cli);
     if (st == WEIR_STOP)
-        return v->a->path ? weir_cli_error(v->cli, "stopped by signal %d; %lld records are in %s: --resume goes on with it",
-                                           weir_signals_seen(), (long long)(v->done + v->taken), v->part)
-                          : weir_cli_error(v->cli, "stopped by signal %d", weir_signals_seen());
+        return v->a->path
+                   ? weir_cli_error(v->cli, "stopped by signal %d; %lld records are in %s: --resume goes on with it",
+                                    weir_signals_seen(), (long long)(v->done + v->taken), v->part)
+                   : weir_cli_error(v->cli, "stopped by signal %d", weir_signals_seen());
     if (st != WEIR_OK)
         return err.code != WEIR_OK ? weir_cli_fail(v->cli, &err) : WEIR_EXIT_FAILED;
     return keep_lines(v);
@@ -281,8 +286,9 @@ static int take_row(void *user, const weir_pile_row *r)
         return WEIR_EXIT_OK;
     weir_jsonw_init(&w, v->lines);
     weir_pile_write(&w, v->facts, r);
-    return fputc('\n', v->lines) != EOF && fflush(v->lines) == 0 ? WEIR_EXIT_OK
-                                                                 : weir_cli_error(v->cli, "%s: cannot be written", v->part);
+    return fputc('\n', v->lines) != EOF && fflush(v->lines) == 0
+               ? WEIR_EXIT_OK
+               : weir_cli_error(v->cli, "%s: cannot be written", v->part);
 }
 
 static void print_pile_json(const evaluation *v, const weir_pile *p)
@@ -319,6 +325,8 @@ static int pile_up(evaluation *v)
         return weir_cli_usage(v->cli, "--sequential needs one layer, or a method that spreads over several");
     weir_signals_catch();
     int code = weir_pile_run(&p, &v->e, &o, take_row, v);
+    if (code == WEIR_EXIT_OK && !p.n)
+        code = weir_cli_error(v->cli, "no record could be edited");
     if (code == WEIR_EXIT_OK)
         code = keep_lines(v);
     if (code == WEIR_EXIT_OK)
@@ -339,7 +347,7 @@ static void print_number(double x, double by, int digits, char end)
 
 static void print_row(const weir_tally *t, int after, char sep)
 {
-    static const int shown[] = {WEIR_TALLY_ES, WEIR_TALLY_PS, WEIR_TALLY_NS, WEIR_TALLY_EM,
+    static const int shown[] = {WEIR_TALLY_ES, WEIR_TALLY_PS, WEIR_TALLY_NS,  WEIR_TALLY_EM,
                                 WEIR_TALLY_PM, WEIR_TALLY_NM, WEIR_TALLY_SAID};
     print_number(weir_tally_score(t, after), 100, 2, sep);
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
@@ -351,8 +359,8 @@ static void print_row(const weir_tally *t, int after, char sep)
 static void print_table(const evaluation *v)
 {
     const char sep = v->a->format ? '\t' : ' ';
-    printf("%-10s%c%7s%c%7s%c%7s%c%7s%c%7s%c%7s%c%7s%c%7s%c%7s%c%7s\n", "layer", sep, "S", sep, "ES", sep, "PS", sep, "NS",
-           sep, "EM", sep, "PM", sep, "NM", sep, "said", sep, "GE", sep, "drift%");
+    printf("%-10s%c%7s%c%7s%c%7s%c%7s%c%7s%c%7s%c%7s%c%7s%c%7s%c%7s\n", "layer", sep, "S", sep, "ES", sep, "PS", sep,
+           "NS", sep, "EM", sep, "PM", sep, "NM", sep, "said", sep, "GE", sep, "drift%");
     printf("%-10s%c", "unedited", sep);
     print_row(&v->tally[0], 0, sep);
     for (int i = 0; i < v->passes; i++) {
@@ -399,15 +407,19 @@ static void print_json(const evaluation *v)
     putchar('\n');
 }
 
-static void report(const evaluation *v)
+static int report(const evaluation *v)
 {
+    int64_t records = 0, failed = 0;
     v->a->out.json ? print_json(v) : print_table(v);
     for (int i = 0; i < v->passes; i++) {
         const weir_tally *t = &v->tally[i];
+        records += t->records, failed += t->failed;
         if (t->failed || t->unreached)
-            weir_cli_note(v->cli, "layer %lld: of %lld records %lld could not be edited, %lld did not reach their target",
+            weir_cli_note(v->cli,
+                          "layer %lld: of %lld records %lld could not be edited, %lld did not reach their target",
                           (long long)t->layer, (long long)t->records, (long long)t->failed, (long long)t->unreached);
     }
+    return failed < records ? WEIR_EXIT_OK : weir_cli_error(v->cli, "no record could be edited");
 }
 
 static int run(weir_cli *cli, void *args)
@@ -421,7 +433,7 @@ static int run(weir_cli *cli, void *args)
     if (code == WEIR_EXIT_OK)
         code = v.a->sequential ? pile_up(&v) : run_all(&v);
     if (code == WEIR_EXIT_OK && !v.a->sequential)
-        report(&v);
+        code = report(&v);
     if (v.lines)
         fclose(v.lines);
     weir_fact_list_free(v.facts);
@@ -436,11 +448,13 @@ const weir_tool weir_rome_eval = {
     .name = "eval",
     .summary = "scores of edits over a file of facts: efficacy, paraphrases, neighbours",
     .operands = "RECORDS",
-    .about = "Edits each record of a file (CounterFact's full or flat form, JSON or JSONL) from the model as it is, asks its "
-             "prompt, paraphrases and neighbours, and averages. ES, PS: the new answer is likelier than the true one; NS: "
-             "of neighbours, the true one; S: their harmonic mean; EM, PM, NM: by how much; said: the new answer is what "
-             "the model says; all in percent. Several layers (--layers all) are gone through one after the other. Records "
-             "run side by side on all threads.",
+    .about =
+        "Edits each record of a file (CounterFact's full or flat form, JSON or JSONL) from the model as it is, asks "
+        "its "
+        "prompt, paraphrases and neighbours, and averages. ES, PS: the new answer is likelier than the true one; NS: "
+        "of neighbours, the true one; S: their harmonic mean; EM, PM, NM: by how much; said: the new answer is what "
+        "the model says; all in percent. Several layers (--layers all) are gone through one after the other. Records "
+        "run side by side on all threads.",
     .example = "weir rome eval lib/brook/edits.jsonl --records 0:4",
     .options = options,
     .rules = rules,

@@ -4,8 +4,8 @@
 
 #include "texts.h"
 
-/* m [n_layers of e]: the moments of its layers' keys over the texts (so many as give `enough` keys; 0: all); each is the caller's, NULL after an error, which has
- * been said. Returns an exit code. */
+/* m [n_layers of e]: the moments of its layers' keys over the texts (so many as give `enough` keys; 0: all); each is
+ * the caller's, NULL after an error, which has been said. Returns an exit code. */
 int weir_rome_keys(const weir_editor *e, const weir_rome_texts *t, bool bos, int64_t enough, weir_moments **m);
 
 #endif

@@ -33,7 +33,8 @@ static weir_made_request *item(weir_made *m, weir_json *j, int64_t i)
         if (!more)
             return NULL;
         m->request = more;
-        more[m->n++] = (weir_made_request){.v0 = NAN, .delta = NAN, .k_u = NAN, .k_cos = NAN, .lambda = NAN, .share = NAN};
+        more[m->n++] =
+            (weir_made_request){.v0 = NAN, .delta = NAN, .k_u = NAN, .k_cos = NAN, .lambda = NAN, .share = NAN};
     }
     return &m->request[i];
 }
@@ -66,7 +67,7 @@ static void read_report(weir_json *j, weir_made_request *r)
     const struct {
         const char *name;
         double *at;
-    } numbers[] = {{"v0_norm", &r->v0},   {"delta_norm", &r->delta},   {"k_u", &r->k_u},
+    } numbers[] = {{"v0_norm", &r->v0},  {"delta_norm", &r->delta},   {"k_u", &r->k_u},
                    {"k_cos", &r->k_cos}, {"lambda_norm", &r->lambda}, {"share", &r->share}};
     weir_json_object(j);
     while (weir_json_key(j, &key)) {

@@ -87,11 +87,19 @@ static int open_model(merge *g)
     return weir_edits_open(&g->edits, g->cli, &g->a->edit, g->model);
 }
 
+static bool is_gguf(const merge *g)
+{
+    return strcmp(weir_model_info_of(g->model)->format, "gguf") == 0;
+}
+
 static int write_model(merge *g)
 {
     weir_err err = {0};
-    const weir_edit_merge_options o = {
-        .threads = (int)g->a->threads, .merged = merged, .stop = weir_signals_stop, .user = g};
+    const weir_edit_merge_options o = {.threads = (int)g->a->threads,
+                                       .merged = merged,
+                                       .stop = weir_signals_stop,
+                                       .user = g,
+                                       .log = weir_cli_log(g->cli)};
     weir_jsonw_init(&g->w, stdout);
     if (g->a->out.json) {
         weir_jsonw_object(&g->w);
@@ -116,9 +124,9 @@ static int write_model(merge *g)
         return weir_cli_error(g->cli, "stopped by signal %d: nothing was written", weir_signals_seen());
     if (s != WEIR_OK)
         return weir_cli_fail(g->cli, &err);
-    weir_cli_note(g->cli, "%s: %s with %d edit%s in %lld of its matrices; all other bytes are the original's",
-                  g->a->dir, weir_model_info_of(g->model)->name, g->edits.n, g->edits.n == 1 ? "" : "s",
-                  (long long)g->matrices);
+    weir_cli_note(g->cli, "%s: %s with %d edit%s in %lld of its matrices; all other %s", g->a->dir,
+                  weir_model_info_of(g->model)->name, g->edits.n, g->edits.n == 1 ? "" : "s", (long long)g->matrices,
+                  is_gguf(g) ? "weights are the file's, in F32" : "bytes are the original's");
     return WEIR_EXIT_OK;
 }
 
@@ -128,10 +136,12 @@ static int run(weir_cli *cli, void *args)
     cli->quiet = g.a->out.quiet;
     if (cli->n_operands)
         return weir_cli_usage(cli, "\"%s\": edits are named with --edit", cli->operand[0]);
-    if (!g.a->edit.dir.n || !g.a->dir)
-        return weir_cli_usage(cli, "%s", g.a->dir ? "no --edit: there is nothing to merge" : "--out DIR is missing");
+    if (!g.a->dir)
+        return weir_cli_usage(cli, "--out DIR is missing");
     int code = open_model(&g);
     weir_signals_catch();
+    if (code == WEIR_EXIT_OK && !g.edits.n && !is_gguf(&g))
+        code = weir_cli_usage(cli, "no --edit: there is nothing to merge");
     if (code == WEIR_EXIT_OK)
         code = write_model(&g);
     weir_edits_free(&g.edits);
@@ -142,11 +152,14 @@ static int run(weir_cli *cli, void *args)
 const weir_tool weir_rome_merge = {
     .name = "merge",
     .summary = "write a checkpoint with edits in its weights",
-    .operands = "--edit DIR --out NEWDIR",
-    .about = "Writes the model as a new Hugging Face directory in which the edits are part of the weights. It is made "
-             "from the original bytes: all files are copied, and only the elements that an edit changes are written "
-             "anew, in the type that they have. That type rounds: shown are, for each matrix, the norm of the edit, "
-             "the same relative to the matrix, the norm of what is stored of it, and that of what was lost.",
+    .operands = "[--edit DIR] --out NEWDIR",
+    .about =
+        "Writes the model as a new Hugging Face directory in which the edits are part of the weights. It is made "
+        "from the original bytes: all files are copied, and only the elements that an edit changes are written "
+        "anew, in the type that they have. That type rounds: shown are, for each matrix, the norm of the edit, "
+        "the same relative to the matrix, the norm of what is stored of it, and that of what was lost. A GGUF file is "
+        "written in F32, with its tokenizer, as the Hugging Face class of its family; without --edit it is "
+        "converted.",
     .example = "weir rome merge --help",
     .options = options,
     .args_size = sizeof(merge_args),

@@ -13,11 +13,11 @@
 typedef struct heap {
     weir_editor *e;
     const weir_pile_options *o;
-    weir_edit *all;         /* of the edits so far; NULL: none */
-    weir_question *ask;     /* [2 n] of the edits so far: true answer, new one */
-    weir_answer *answer;    /* [2 n] */
+    weir_edit *all;      /* of the edits so far; NULL: none */
+    weir_question *ask;  /* [2 n] of the edits so far: true answer, new one */
+    weir_answer *answer; /* [2 n] */
     int64_t n;
-    double text;            /* mean -log p of the text before any edit */
+    double text;             /* mean -log p of the text before any edit */
     weir_rome_report report; /* of the last edit */
 } heap;
 
@@ -55,8 +55,8 @@ static weir_status put_on_top(heap *h, const weir_edit *more, weir_err *err)
         weir_matrix_shape(h->e->model, b->matrix, &in, &out);
         ok = join(&joined[i], h->all ? weir_edit_update(h->all, i) : &none, b, in, out);
     }
-    const weir_status st = ok ? weir_edit_new(&all, h->e->model, joined, n, err)
-                              : weir_fail(err, WEIR_E_NOMEM, "out of memory");
+    const weir_status st =
+        ok ? weir_edit_new(&all, h->e->model, joined, n, err) : weir_fail(err, WEIR_E_NOMEM, "out of memory");
     for (int64_t i = 0; joined && i < n; i++) {
         free((float *)joined[i].u);
         free((float *)joined[i].v);
@@ -260,18 +260,21 @@ static void print_breaker(const weir_pile *p, const weir_pile_options *o, FILE *
     char text[300];
     snprintf(text, sizeof text, "%s, %s -> %s", f->prompt, f->subject, f->target);
     weir_make_printable(text);
-    fprintf(out, "\nthe model broke %s edit %lld: record %lld (%s): perplexity +%.1f %%, %.0f %% of the edits before it hold\n",
-            o->every > 1 ? "at or before" : "at", (long long)r->edits, (long long)r->record, text, 100 * r->drift,
-            100 * r->kept);
+    fprintf(
+        out,
+        "\nthe model broke %s edit %lld: record %lld (%s): perplexity +%.1f %%, %.0f %% of the edits before it hold\n",
+        o->every > 1 ? "at or before" : "at", (long long)r->edits, (long long)r->record, text, 100 * r->drift,
+        100 * r->kept);
 }
 
 void weir_pile_print(const weir_pile *p, const weir_pile_options *o, char sep, FILE *out)
 {
-    fprintf(out, "%6s%c%7s%c%6s%c%8s%c%8s%c%9s%c%9s%c%9s\n", "edits", sep, "record", sep, "holds", sep, "kept%", sep, "drift%",
-            sep, "p", sep, "|dW|/|W|", sep, "k.u");
+    fprintf(out, "%6s%c%7s%c%6s%c%8s%c%8s%c%9s%c%9s%c%9s\n", "edits", sep, "record", sep, "holds", sep, "kept%", sep,
+            "drift%", sep, "p", sep, "|dW|/|W|", sep, "k.u");
     for (int64_t i = 0; i < p->n; i++) {
         const weir_pile_row *r = &p->row[i];
-        fprintf(out, "%6lld%c%7lld%c%6s%c", (long long)r->edits, sep, (long long)r->record, sep, r->holds ? "yes" : "no", sep);
+        fprintf(out, "%6lld%c%7lld%c%6s%c", (long long)r->edits, sep, (long long)r->record, sep,
+                r->holds ? "yes" : "no", sep);
         print_percent(r->kept, sep, out);
         print_percent(r->drift, sep, out);
         fprintf(out, "%9.3g%c%9.3g%c%9.3g\n", r->p, sep, r->share, sep, r->k_u);

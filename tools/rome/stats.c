@@ -27,18 +27,16 @@ static const weir_opt own_opts[] = {
     {"checkpoint", 0, NULL, WEIR_OPT_INT, "SECONDS", 1, 1 << 20, "60", "how often a FILE.h5.part is written",
      AT(checkpoint)},
     {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "replace the FILE.h5.part of an interrupted run", AT(force)},
-    {"merge", 0, NULL, WEIR_OPT_LIST, "FILE.h5", 0, 0, NULL, "add up the results of all shards of a text (repeat it)",
-     AT(merge)},
+    {"merge", 0, NULL, WEIR_OPT_LIST, "FILE.h5", 0, 0, NULL, "add up the results of all shards of a text", AT(merge)},
     {"import", 0, NULL, WEIR_OPT_STR, "FILE.npz", 0, 0, NULL, "take over statistics as kmeng01/rome publishes them",
      AT(import)},
 };
 static const weir_opt_group own_group = {"Second moments", own_opts, sizeof own_opts / sizeof *own_opts};
 static const weir_opt_use options[] = {{&own_group, 0}, WEIR_SESSION_OPTIONS(AT(session)), {NULL, 0}};
-static const weir_opt_rule rules[] = {{"merge", WEIR_OPT_EXCLUDES, "import"},
-                                      {"merge", WEIR_OPT_EXCLUDES, "resume"},
-                                      {"import", WEIR_OPT_EXCLUDES, "resume"},
-                                      {"resume", WEIR_OPT_EXCLUDES, "force"},
-                                      {NULL, WEIR_OPT_NEEDS, NULL}};
+static const weir_opt_rule rules[] = {{"merge", WEIR_OPT_EXCLUDES, "import"},  {"merge", WEIR_OPT_EXCLUDES, "resume"},
+                                      {"import", WEIR_OPT_EXCLUDES, "resume"}, {"import", WEIR_OPT_EXCLUDES, "file"},
+                                      {"merge", WEIR_OPT_EXCLUDES, "file"},    {"merge", WEIR_OPT_EXCLUDES, "layer"},
+                                      {"resume", WEIR_OPT_EXCLUDES, "force"},  {NULL, WEIR_OPT_NEEDS, NULL}};
 
 typedef struct counting {
     weir_cli *cli;
@@ -131,7 +129,8 @@ static int take_part(counting *c)
     if (!c->a->resume)
         return WEIR_EXIT_OK;
     if (!weir_session_rereadable(&c->s, &pipe))
-        return weir_cli_usage(c->cli, "--resume reads the text again from its beginning, which %s does not allow", pipe);
+        return weir_cli_usage(c->cli, "--resume reads the text again from its beginning, which %s does not allow",
+                              pipe);
     if (!exists(c->part))
         return weir_cli_error(c->cli, "%s is not there: nothing to go on with", c->part);
     if (weir_moments_read(&was, c->part, &err) != WEIR_OK)

@@ -12,11 +12,11 @@ typedef struct trial {
     weir_editor *e;
     const weir_rome_request *q;
     const weir_sweep_by *by;
-    char *prompt;           /* with the subject */
-    weir_question *ask;     /* [n_neighbour] */
-    weir_answer *answer;    /* [n_neighbour] */
-    bool *before;           /* [n_neighbour] said without the edit */
-    double text;            /* mean -log p of the text without the edit; NaN: none */
+    char *prompt;        /* with the subject */
+    weir_question *ask;  /* [n_neighbour] */
+    weir_answer *answer; /* [n_neighbour] */
+    bool *before;        /* [n_neighbour] said without the edit */
+    double text;         /* mean -log p of the text without the edit; NaN: none */
 } trial;
 
 static weir_status open_trial(trial *t, int64_t *said, weir_err *err)
@@ -164,8 +164,9 @@ void weir_sweep_print(const weir_sweep *s, FILE *out)
         if (*r->error)
             fprintf(out, "%4lld%c  %s\n", (long long)r->layer, ' ', r->error);
         else
-            fprintf(out, "%4lld%c %8.3g %6lld %5s %11s %7.2f %9.3g %8.3g\n", (long long)r->layer, i == s->best ? '*' : ' ',
-                    r->p, (long long)r->rank, r->said ? "yes" : "no", kept, 100 * r->drift, r->share, r->k_u);
+            fprintf(out, "%4lld%c %8.3g %6lld %5s %11s %7.2f %9.3g %8.3g\n", (long long)r->layer,
+                    i == s->best ? '*' : ' ', r->p, (long long)r->rank, r->said ? "yes" : "no", kept, 100 * r->drift,
+                    r->share, r->k_u);
     }
 }
 

@@ -31,8 +31,8 @@ typedef struct weir_sweep_by {
 } weir_sweep_by;
 
 /* Edits q at every layer of e, and leaves e with the best one alone: first it has to make the model say the target (or,
- * if none does, the likeliest one wins), then to keep the neighbours, then to leave the text alone. Returns an exit code;
- * an error has been said: no layer could be edited. weir_sweep_free in every case. */
+ * if none does, the likeliest one wins), then to keep the neighbours, then to leave the text alone. Returns an exit
+ * code; an error has been said: no layer could be edited. weir_sweep_free in every case. */
 int weir_sweep_run(weir_sweep *s, weir_editor *e, const weir_rome_request *q, const weir_sweep_by *by);
 void weir_sweep_free(weir_sweep *s);
 

@@ -3,13 +3,14 @@
 #include <math.h>
 #include <string.h>
 
-const char *const weir_tally_name[WEIR_TALLY_VALUES] = {"ES", "PS", "NS", "EM", "PM", "NM", "said", "neighbour_said", "GE",
-                                                        "drift"};
+const char *const weir_tally_name[WEIR_TALLY_VALUES] = {"ES", "PS",   "NS", "EM", "PM", "NM", "said", "neighbour_said",
+                                                        "GE", "drift"};
 
 static void take(double v[WEIR_TALLY_SCORES], const weir_fact_scores *s, double entropy)
 {
-    const double all[WEIR_TALLY_SCORES] = {s->rewrite,       s->paraphrase,   s->neighbour, s->rewrite_by, s->paraphrase_by,
-                                           s->neighbour_by, s->said, s->neighbour_said, entropy};
+    const double all[WEIR_TALLY_SCORES] = {s->rewrite,    s->paraphrase,     s->neighbour,
+                                           s->rewrite_by, s->paraphrase_by,  s->neighbour_by,
+                                           s->said,       s->neighbour_said, entropy};
     memcpy(v, all, sizeof all);
 }
 

@@ -14,8 +14,8 @@ typedef struct weir_rome_texts {
 } weir_rome_texts;
 
 /* The file at path: plain text is one text (a text a line with `lines`); a JSON array holds one in each of its strings,
- * or in the "Text" of each of its objects (the shape of ME-PPL, Yang et al., arXiv 2402.09656). Returns an exit code; an
- * error has been said. weir_rome_texts_free in every case. */
+ * or in the "Text" of each of its objects (the shape of ME-PPL, Yang et al., arXiv 2402.09656). Returns an exit code;
+ * an error has been said. weir_rome_texts_free in every case. */
 int weir_rome_texts_read(weir_rome_texts *t, const weir_cli *cli, const char *path, bool lines);
 /* The file at path; without one the first 100 of the sentences that lie with the model, else the editor's prefixes. */
 int weir_rome_texts_open(weir_rome_texts *t, const weir_editor *e, const char *path);

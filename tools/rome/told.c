@@ -261,8 +261,8 @@ static void print_one(FILE *out, const weir_told_edit *t)
     weir_told_say(out, "after", t->after);
     fprintf(out, "search   %lld passes, loss %.3g to %.3g, p %.3g to %.3g%s\n", (long long)r->steps, r->step[0].loss,
             last->loss, r->step[0].p, last->p, r->clamped ? ", at the clamp" : "");
-    fprintf(out, "change   |dW|/|W| %.3g, |Lambda| %.3g, |delta|/|v0| %.3g, k.u %.3g, cos(k, prompt's k) %.3g\n", r->share,
-            r->lambda, r->delta / r->v0, r->k_u, r->k_cos);
+    fprintf(out, "change   |dW|/|W| %.3g, |Lambda| %.3g, |delta|/|v0| %.3g, k.u %.3g, cos(k, prompt's k) %.3g\n",
+            r->share, r->lambda, r->delta / r->v0, r->k_u, r->k_cos);
     print_notes(out, r);
 }
 
@@ -276,8 +276,8 @@ static void print_several(FILE *out, const weir_told_edit *t)
         if (text)
             weir_make_printable(text);
         fprintf(out, "%5lld %9.3g %9.3g %6lld %7lld %9.3g  %s -> %s%s\n", (long long)(i + 1), t->before[i].target.p,
-                t->after[i].target.p, (long long)t->after[i].target.rank, (long long)r->steps, r->lambda, text ? text : "",
-                t->q[i].target, r->converged ? "" : " (not reached)");
+                t->after[i].target.p, (long long)t->after[i].target.rank, (long long)r->steps, r->lambda,
+                text ? text : "", t->q[i].target, r->converged ? "" : " (not reached)");
         free(text);
     }
     int64_t said = 0;

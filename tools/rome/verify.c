@@ -18,15 +18,15 @@ typedef struct verify_args {
 
 #define OWN(field) offsetof(verify_args, field)
 static const weir_opt own_opts[] = {
-    {"paraphrase", 0, NULL, WEIR_OPT_LIST, "TEXT", 0, 0, NULL,
-     "another prompt that the new answer should follow (repeat it)", OWN(paraphrases)},
-    {"neighbour", 0, NULL, WEIR_OPT_LIST, "PROMPT=ANSWER", 0, 0, NULL, "a fact that should stay (repeat it)",
-     OWN(neighbours)},
+    {"paraphrase", 0, NULL, WEIR_OPT_LIST, "TEXT", 0, 0, NULL, "another prompt that the new answer should follow",
+     OWN(paraphrases)},
+    {"neighbour", 0, NULL, WEIR_OPT_LIST, "PROMPT=ANSWER", 0, 0, NULL, "a fact that should stay", OWN(neighbours)},
     {"records", 0, NULL, WEIR_OPT_STR, "FILE", 0, 0, NULL,
      "take paraphrases, neighbours and true answers from the records of the edit's requests in this file",
      OWN(records)},
     {"text", 0, NULL, WEIR_OPT_STR, "FILE", 0, 0, NULL,
-     "whose perplexity should stay: plain text, or JSON like ME-PPL's ([{\"Text\": ...}]). Without it the first sentences "
+     "whose perplexity should stay: plain text, or JSON like ME-PPL's ([{\"Text\": ...}]). Without it the first "
+     "sentences "
      "that lie with the model, or the edit's prefixes",
      OWN(text)},
     {"show", 0, NULL, WEIR_OPT_INT, "N", 0, 1000, "12", "tokens of greedy text behind each prompt", OWN(tokens)},
@@ -41,7 +41,8 @@ static const weir_opt bound_opts[] = {
      OWN(min_ps)},
     {"min-ns", 0, NULL, WEIR_OPT_REAL, "PERCENT", 0, 0, "80",
      "of the neighbours whose own answer was likelier than the new one, those where it still is", OWN(min_ns)},
-    {"max-drift", 0, NULL, WEIR_OPT_REAL, "PERCENT", 0, 0, "5", "that the text's perplexity may rise by", OWN(max_drift)},
+    {"max-drift", 0, NULL, WEIR_OPT_REAL, "PERCENT", 0, 0, "5", "that the text's perplexity may rise by",
+     OWN(max_drift)},
 };
 static const weir_opt_group bound_group = {"Thresholds", bound_opts, sizeof bound_opts / sizeof *bound_opts};
 static const weir_opt_use options[] = {{&own_group, 0},
@@ -98,8 +99,8 @@ static int open_text(verification *v)
     int code = weir_editor_set_run(&v->e);
     if (!weir_cli_given(v->cli, "bos"))
         v->e.o.bos = v->made.bos;
-    if (code == WEIR_EXIT_OK &&
-        weir_rome_prefixes_new(&v->e.prefixes, (const char *const *)v->made.prefix, v->made.n_prefixes, &err) != WEIR_OK)
+    if (code == WEIR_EXIT_OK && weir_rome_prefixes_new(&v->e.prefixes, (const char *const *)v->made.prefix,
+                                                       v->made.n_prefixes, &err) != WEIR_OK)
         code = weir_cli_fail(v->cli, &err);
     return code == WEIR_EXIT_OK ? weir_rome_texts_open(&v->text, &v->e, v->a->text) : code;
 }
@@ -124,11 +125,13 @@ static bool add_request(verification *v, int64_t i, const weir_fact *f)
     for (int64_t j = 0; ok && f && j < f->n_paraphrase; j++)
         ok = weir_asked_add(&v->asked, WEIR_ASKED_PARAPHRASE, i, f->paraphrase[j], r->target, f->truth);
     for (int j = 0; ok && j < v->a->paraphrases.n; j++)
-        ok = weir_asked_add(&v->asked, WEIR_ASKED_PARAPHRASE, i, v->a->paraphrases.v[j], r->target, f ? f->truth : NULL);
+        ok =
+            weir_asked_add(&v->asked, WEIR_ASKED_PARAPHRASE, i, v->a->paraphrases.v[j], r->target, f ? f->truth : NULL);
     for (int64_t j = 0; ok && f && j < f->n_neighbour; j++)
         ok = weir_asked_add(&v->asked, WEIR_ASKED_NEIGHBOUR, i, f->neighbour[j], f->neighbour_truth, r->target);
     for (int j = 0; ok && j < v->a->neighbours.n; j++)
-        ok = weir_asked_add(&v->asked, WEIR_ASKED_NEIGHBOUR, i, v->neighbour[j].prompt, v->neighbour[j].answer, r->target);
+        ok = weir_asked_add(&v->asked, WEIR_ASKED_NEIGHBOUR, i, v->neighbour[j].prompt, v->neighbour[j].answer,
+                            r->target);
     return ok;
 }
 
@@ -175,7 +178,7 @@ static int ask(verification *v)
 
 /* --- judging */
 
-/* Percent of a kind that is right afterwards; of neighbours only those count that were right before. NaN: there are none. */
+/* Percent of a kind that is right afterwards; of neighbours only those count that were right before. NaN: none. */
 static double share_right(const verification *v, weir_asked_kind kind)
 {
     int64_t n = 0, right = 0;
@@ -246,20 +249,27 @@ static void print_change(const verification *v, const weir_asked *q)
         printf("prefixed p %.3g, then %.3g; said behind %lld of %lld prefixes, then %lld\n", q->before.prefixed_p,
                q->after.prefixed_p, (long long)q->before.prefixed_said, (long long)v->made.n_prefixes,
                (long long)q->after.prefixed_said);
-    printf("change   |dW|/|W| %.3g, |Lambda| %.3g, |delta|/|v0| %.3g, k.u %.3g, cos(k, prompt's k) %.3g%s%s\n", r->share,
-           r->lambda, r->delta / r->v0, r->k_u, r->k_cos, r->clamped ? ", at the clamp" : "",
+    printf("change   |dW|/|W| %.3g, |Lambda| %.3g, |delta|/|v0| %.3g, k.u %.3g, cos(k, prompt's k) %.3g%s%s\n",
+           r->share, r->lambda, r->delta / r->v0, r->k_u, r->k_cos, r->clamped ? ", at the clamp" : "",
            r->converged ? "" : ", not reached");
+}
+
+static const char *verdict(const weir_asked *q)
+{
+    const bool right = weir_asked_right(q, &q->after);
+    switch (q->kind) {
+    case WEIR_ASKED_REQUEST:
+        return "";
+    case WEIR_ASKED_PARAPHRASE:
+        return right ? ": taken" : ": not taken";
+    default:
+        return !weir_asked_right(q, &q->before) ? ": was not known before" : right ? ": kept" : ": LOST";
+    }
 }
 
 static void print_asked(const verification *v, const weir_asked *q)
 {
-    const bool right = weir_asked_right(q, &q->after);
-    const char *verdict = q->kind == WEIR_ASKED_REQUEST                                           ? ""
-                          : q->kind == WEIR_ASKED_PARAPHRASE                                      ? right ? ": taken" : ": not taken"
-                          : !weir_asked_right(q, &q->before)                                      ? ": was not known before"
-                          : right                                                                 ? ": kept"
-                                                                                                  : ": LOST";
-    print_line(kind_name[q->kind], q->prompt, q->answer, verdict);
+    print_line(kind_name[q->kind], q->prompt, q->answer, verdict(q));
     weir_told_say(stdout, "before", &q->before.told);
     weir_told_say(stdout, "after", &q->after.told);
     if (q->kind == WEIR_ASKED_REQUEST)
@@ -421,12 +431,14 @@ const weir_tool weir_rome_verify = {
     .name = "verify",
     .summary = "check an edit: the request, paraphrases, neighbours, and a text",
     .operands = "DIR",
-    .about = "Asks the model without the edit and with it: its requests, alone and behind the prefixes that it was made "
-             "with; paraphrases, which should follow; neighbours, which should stay; and the perplexity of a text. Shows "
-             "what the search of the edit came to (k.u near 0, or a cosine far below 1, is how edits break models). Exits "
-             "with 3 if a threshold is not kept. With --edit the model has those edits on both sides.",
-    .example = "weir rome edit -s \"Mount Hood\" -p \"{} rises from the\" --target Caucasus -o hood --layer 4 --identity -q\n"
-               "weir rome verify hood --paraphrase \"Mount Hood is a peak of the\"",
+    .about =
+        "Asks the model without the edit and with it: its requests, alone and behind the prefixes that it was made "
+        "with; paraphrases, which should follow; neighbours, which should stay; and the perplexity of a text. Shows "
+        "what the search of the edit came to (k.u near 0, or a cosine far below 1, is how edits break models). Exits "
+        "with 3 if a threshold is not kept. With --edit the model has those edits on both sides.",
+    .example =
+        "weir rome edit -s \"Mount Hood\" -p \"{} rises from the\" --target Caucasus -o hood --layer 4 --identity -q\n"
+        "weir rome verify hood --paraphrase \"Mount Hood is a peak of the\"",
     .options = options,
     .args_size = sizeof(verify_args),
     .run = run,

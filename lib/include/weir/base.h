@@ -109,8 +109,8 @@ WEIR_API WEIR_CHECKED weir_status weir_sha256_file(const char *path, char hex[65
 /* An output file that appears whole or not at all: written as PATH.part beside PATH, renamed by commit. */
 typedef struct weir_outfile weir_outfile;
 
-/* Fails with WEIR_E_ARG when PATH exists and replace is false, or is a device or a pipe; with WEIR_E_IO when another run
- * is writing it. */
+/* Fails with WEIR_E_ARG when PATH exists and replace is false, or when it or PATH.part is a device or a pipe; with
+ * WEIR_E_IO when another run is writing it. */
 WEIR_API WEIR_CHECKED weir_status weir_outfile_open(weir_outfile **out, const char *path, bool replace, weir_err *err);
 WEIR_API FILE *weir_outfile_stream(weir_outfile *f);
 /* Flushes, checks the stream, closes and renames. On failure the .part is removed. Frees f in every case. */

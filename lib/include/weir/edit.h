@@ -116,6 +116,7 @@ typedef struct weir_edit_merge_options {
     void (*merged)(void *user, const weir_edit_merged *m); /* after each matrix, in the order of layers; may be NULL */
     bool (*stop)(void *user); /* asked on the way: true gives it up (WEIR_STOP); may be NULL */
     void *user;
+    weir_log log; /* remarks: a GGUF file without a tokenizer, ... */
 } weir_edit_merge_options;
 
 /* Writes the model with the edits, one after the other, as the Hugging Face directory `dir`, whole or not at all. What
@@ -123,7 +124,13 @@ typedef struct weir_edit_merge_options {
  *
  * A Hugging Face directory: its files are copied (configuration, tokenizer, texts; no subdirectories, no other forms of
  * the weights), and the changed elements are written over, in the type that they have: W' = W + dW in double, rounded
- * once, to nearest even. Other bytes stay as they are. WEIR_E_FORMAT: an element that is too large for its type. */
+ * once, to nearest even. Other bytes stay as they are. WEIR_E_FORMAT: an element that is too large for its type.
+ *
+ * A GGUF file: all tensors are written in F32 (block types dequantised, W' rounded once) under the names and in the
+ * layout of the family's Hugging Face class, with its config.json, and the file's tokenizer as tokenizer.json and
+ * tokenizer_config.json, with the chat template; n_edits 0 converts the file. What no class of the family has, and a
+ * tokenizer that a tokenizer.json cannot hold, is refused by name before anything is written (WEIR_E_UNSUPPORTED).
+ * Memory: some rows of a tensor. */
 WEIR_API WEIR_CHECKED weir_status weir_edit_merge(const weir_model *m, const weir_edit *const *edits, int n_edits,
                                                   const char *dir, const weir_edit_merge_options *o, weir_err *err);
 

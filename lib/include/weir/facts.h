@@ -7,7 +7,8 @@
  *     weir_asker_ask(a, &q, 1, &r, &err);                     // r.p, r.rank, r.top
  *     weir_asker_free(a);
  *
- * The answer's tokens are those that it has behind the prompt, with one space between: the whole text is tokenised once.
+ * The answer's tokens are those that it has behind the prompt, with one space between: the whole text is tokenised
+ * once.
  */
 #ifndef WEIR_FACTS_H
 #define WEIR_FACTS_H
@@ -20,8 +21,8 @@ extern "C" {
 #endif
 
 /* The tokens of `answer` behind `prompt`: *id [*n], owned by the caller (free). Blanks at the prompt's end and the
- * answer's beginning do not count. Errors (WEIR_E_ARG): an answer without a token, or whose first token begins inside the
- * prompt. */
+ * answer's beginning do not count. Errors (WEIR_E_ARG): an answer without a token, or whose first token begins inside
+ * the prompt. */
 WEIR_API WEIR_CHECKED weir_status weir_answer_tokens(const weir_tokenizer *tok, const char *prompt, const char *answer,
                                                      int32_t **id, int64_t *n, weir_err *err);
 
@@ -71,17 +72,17 @@ WEIR_API WEIR_CHECKED weir_status weir_asker_texts(weir_asker *a, const weir_str
                                                    int64_t *tokens, weir_err *err);
 
 /* --- records of facts: CounterFact (Meng et al., arXiv 2202.05262, appendix F) in its full form (requested_rewrite,
- * paraphrase_prompts, neighborhood_prompts, generation_prompts) and flattened (prompt, subject, target_new, ground_truth,
- * rephrase_prompt, locality_prompt, locality_ground_truth); a JSON array, or JSONL; .gz or not. */
+ * paraphrase_prompts, neighborhood_prompts, generation_prompts) and flattened (prompt, subject, target_new,
+ * ground_truth, rephrase_prompt, locality_prompt, locality_ground_truth); a JSON array, or JSONL; .gz or not. */
 
 typedef struct weir_fact {
-    int64_t id;                            /* case_id, else its place in the file, from 0 */
-    const char *prompt, *subject;          /* prompt with "{}" */
-    const char *truth, *target;            /* the answer before, and the new one */
-    const char *neighbour_truth;           /* what neighbours should go on to answer: truth, unless the record says another */
-    const char *const *paraphrase;         /* [n_paraphrase] whole prompts, these three */
-    const char *const *neighbour;          /* [n_neighbour] */
-    const char *const *generation;         /* [n_generation] */
+    int64_t id;                    /* case_id, else its place in the file, from 0 */
+    const char *prompt, *subject;  /* prompt with "{}" */
+    const char *truth, *target;    /* the answer before, and the new one */
+    const char *neighbour_truth;   /* what neighbours should go on to answer: truth, unless the record says another */
+    const char *const *paraphrase; /* [n_paraphrase] whole prompts, these three */
+    const char *const *neighbour;  /* [n_neighbour] */
+    const char *const *generation; /* [n_generation] */
     int64_t n_paraphrase, n_neighbour, n_generation;
 } weir_fact;
 
@@ -93,12 +94,13 @@ WEIR_API void weir_fact_list_free(weir_fact_list *f);
 WEIR_API int64_t weir_fact_list_n(const weir_fact_list *f);
 WEIR_API const weir_fact *weir_fact_list_at(const weir_fact_list *f, int64_t i); /* borrowed */
 
-/* --- scores of a model on a record: shares of prompts, and means of p(new) - p(true) (rewrite, paraphrases) or of p(true)
+/* --- scores of a model on a record: shares of prompts, and means of p(new) - p(true) (rewrite, paraphrases) or of
+ * p(true)
  * - p(new) (neighbours), p the geometric mean over an answer's tokens: exp(-nll). NaN where there is no such prompt. */
 typedef struct weir_fact_scores {
-    double rewrite, paraphrase, neighbour;       /* nll(true) > nll(new); neighbours: nll(true) < nll(new) */
+    double rewrite, paraphrase, neighbour;          /* nll(true) > nll(new); neighbours: nll(true) < nll(new) */
     double rewrite_by, paraphrase_by, neighbour_by; /* magnitudes */
-    double said, neighbour_said;                 /* the new answer is what the model says, greedily; of neighbours the true one */
+    double said, neighbour_said; /* the new answer is what the model says, greedily; of neighbours the true one */
 } weir_fact_scores;
 WEIR_API WEIR_CHECKED weir_status weir_asker_score(weir_asker *a, const weir_fact *f, weir_fact_scores *out,
                                                    weir_err *err);

@@ -8,8 +8,8 @@
  *     weir_moments_write(m, "mom2.h5", threads, &err);
  *     weir_covariance_new(&c, weir_moments_sum(m), F, weir_moments_count(m), 1e-6, &err);      // weir/rome.h
  *
- * Sums are in double; each element is added up in the order of the rows, whatever the batches and threads. One thread at
- * a time.
+ * Sums are in double; each element is added up in the order of the rows, whatever the batches and threads. One thread
+ * at a time.
  */
 #ifndef WEIR_MOMENTS_H
 #define WEIR_MOMENTS_H
@@ -27,8 +27,8 @@ WEIR_API void weir_moments_free(weir_moments *m);
 /* x [rows,F]. Errors (WEIR_E_ARG): an element is not finite; nothing of x is added then. */
 WEIR_API WEIR_CHECKED weir_status weir_moments_add(weir_moments *m, const float *x, int64_t rows, int threads,
                                                    weir_err *err);
-WEIR_API int64_t weir_moments_width(const weir_moments *m);  /* F */
-WEIR_API int64_t weir_moments_count(const weir_moments *m);  /* rows that were added */
+WEIR_API int64_t weir_moments_width(const weir_moments *m);     /* F */
+WEIR_API int64_t weir_moments_count(const weir_moments *m);     /* rows that were added */
 WEIR_API const double *weir_moments_sum(const weir_moments *m); /* [F,F] upper triangle; the rest is 0 */
 
 /* Where they come from. NULL is "". */
@@ -44,8 +44,8 @@ typedef struct weir_moments_about {
 WEIR_API WEIR_CHECKED weir_status weir_moments_set_about(weir_moments *m, const weir_moments_about *a, weir_err *err);
 WEIR_API const weir_moments_about *weir_moments_about_of(const weir_moments *m); /* borrowed */
 
-/* --- files: HDF5, format "weir-moments" (lib/edit/README.md has the schema), sealed: damage is an error, never a number.
- * PATH appears whole or not at all; one that exists is replaced only if it is such a file. */
+/* --- files: HDF5, format "weir-moments" (lib/edit/README.md has the schema), sealed: damage is an error, never a
+ * number. PATH appears whole or not at all; one that exists is replaced only if it is such a file. */
 WEIR_API WEIR_CHECKED weir_status weir_moments_write(const weir_moments *m, const char *path, int threads,
                                                      weir_err *err);
 WEIR_API WEIR_CHECKED weir_status weir_moments_read(weir_moments **out, const char *path, weir_err *err);

@@ -97,8 +97,8 @@ typedef struct weir_parts_rows {
 } weir_parts_rows;
 
 /* Looks at n positions: computes their edits and sums. rows is copied; what it points to must live until the next begin
- * or free. Memory: n (2 C + 4 E) doubles and a thread C, besides that of a lens. Errors (WEIR_E_ARG): a value that is
- * missing, a token outside the vocabulary. */
+ * or free. Memory: n (2.5 C + 4 E) doubles and a thread 1.5 C, besides that of a lens. Errors (WEIR_E_ARG): a value
+ * that is missing, a token outside the vocabulary. */
 WEIR_API WEIR_CHECKED weir_status weir_parts_begin(weir_parts *p, const weir_parts_rows *rows, weir_err *err);
 
 /* The edits in the order in which they are added, with WEIR_PART_REST as the last: their number E, the same for all

@@ -1,7 +1,7 @@
-/* weir/rome.h: facts edited by low-rank updates of MLP down projections: ROME (Meng, Bau, Andonian and Belinkov, "Locating
- * and Editing Factual Associations in GPT", arXiv 2202.05262), r-ROME (Gupta, Baskaran and Anumanchipalli, "Rebuilding
- * ROME", arXiv 2403.07175), MEMIT (Meng et al., arXiv 2210.07229), EMMET (Gupta et al., arXiv 2403.14236) and AlphaEdit
- * (Fang et al., arXiv 2410.02355).
+/* weir/rome.h: facts edited by low-rank updates of MLP down projections: ROME (Meng, Bau, Andonian and Belinkov,
+ * "Locating and Editing Factual Associations in GPT", arXiv 2202.05262), r-ROME (Gupta, Baskaran and Anumanchipalli,
+ * "Rebuilding ROME", arXiv 2403.07175), MEMIT (Meng et al., arXiv 2210.07229), EMMET (Gupta et al., arXiv 2403.14236)
+ * and AlphaEdit (Fang et al., arXiv 2410.02355).
  *
  *     weir_rome_prefixes *p;
  *     weir_rome_prefixes_sample(&p, model, tok, NULL, seed, &err);
@@ -46,12 +46,11 @@ typedef struct weir_rome_lengths {
 } weir_rome_lengths;
 /* Sampled from the 5 likeliest tokens at temperature 1, from the beginning of a text (BOS; a model without one begins
  * with its end-of-text token, or else with a token drawn from its vocabulary). lengths NULL: ten of 4 and ten of 9 new
- * tokens, as the reference has it. Line breaks become spaces, special tokens are dropped. The same texts for the same seed
- * and model. */
+ * tokens, as the reference has it. Line breaks become spaces, special tokens are dropped. The same texts for the same
+ * seed and model. */
 WEIR_API WEIR_CHECKED weir_status weir_rome_prefixes_sample(weir_rome_prefixes **out, const weir_model *m,
-                                                            const weir_tokenizer *tok,
-                                                            const weir_rome_lengths *lengths, uint64_t seed,
-                                                            weir_err *err);
+                                                            const weir_tokenizer *tok, const weir_rome_lengths *lengths,
+                                                            uint64_t seed, weir_err *err);
 /* Given texts [n], copied; n = 0: the prompt alone. */
 WEIR_API WEIR_CHECKED weir_status weir_rome_prefixes_new(weir_rome_prefixes **out, const char *const *text, int64_t n,
                                                          weir_err *err);
@@ -63,21 +62,22 @@ WEIR_API const char *weir_rome_prefix(const weir_rome_prefixes *p, int64_t i); /
 typedef struct weir_covariance weir_covariance;
 /* sum [F,F]: sum over count keys of k k^T, upper triangle. C = sum / count + ridge mean(diagonal) 1. Copied. Errors
  * (WEIR_E_ARG): not positive definite (too few keys: at least 2 F are needed; more ridge). */
-WEIR_API WEIR_CHECKED weir_status weir_covariance_new(weir_covariance **out, const double *sum, int64_t f, int64_t count,
-                                                      double ridge, weir_err *err);
+WEIR_API WEIR_CHECKED weir_status weir_covariance_new(weir_covariance **out, const double *sum, int64_t f,
+                                                      int64_t count, double ridge, weir_err *err);
 /* C = 1: keys are taken as if all directions were alike. Neighbours suffer. */
 WEIR_API WEIR_CHECKED weir_status weir_covariance_identity(weir_covariance **out, int64_t f, weir_err *err);
 WEIR_API void weir_covariance_free(weir_covariance *c);
 
 /* --- the editor */
 typedef enum weir_rome_method {
-    WEIR_ROME_CONSISTENT,      /* "r-rome": key, value and v0 are means over the prefixes everywhere */
-    WEIR_ROME_COMPAT,          /* "rome": as kmeng01/rome: u from the mean key, the rest from the bare prompt */
-    WEIR_ROME_COMPAT_R,        /* "compat-r-rome": as rebuilding-rome: means, but v0 from the bare prompt */
-    WEIR_ROME_PROMPT,          /* "p-rome": the bare prompt everywhere */
-    WEIR_ROME_MEMIT,           /* several layers, several facts: rho = `weight` */
-    WEIR_ROME_EMMET,           /* rho = `weight` * 0.1 */
-    WEIR_ROME_ALPHAEDIT,       /* within the null space of C: eigenvalues below `null_below` */
+    WEIR_ROME_CONSISTENT, /* "r-rome": key, value and v0 are means over the prefixes everywhere */
+    WEIR_ROME_COMPAT,     /* "rome": as kmeng01/rome: u from the mean key, the rest from the bare prompt */
+    WEIR_ROME_COMPAT_R,   /* "compat-r-rome": as rebuilding-rome: means, but v0 from the bare prompt */
+    WEIR_ROME_PROMPT,     /* "p-rome": the bare prompt everywhere */
+    WEIR_ROME_MEMIT,      /* several layers, several facts: rho = `weight`; searches at the last layer's output; in the
+                             key the bare prompt counts as much as all prefixed ones together */
+    WEIR_ROME_EMMET,      /* one layer, several facts: rho = `weight`; the rest as r-rome */
+    WEIR_ROME_ALPHAEDIT,  /* within the null space of C: eigenvalues below `null_below` */
     WEIR_ROME_METHODS
 } weir_rome_method;
 WEIR_API const char *weir_rome_method_name(weir_rome_method m);
@@ -87,16 +87,16 @@ typedef struct weir_rome_options {
     const int64_t *layer; /* [n_layers] ascending; several: MEMIT and AlphaEdit, spread over them */
     int n_layers;
     const weir_covariance *const *covariance; /* [n_layers] */
-    int64_t steps;     /* forward passes of the search at most; default 40 (the methods named compat: 20, as published) */
-    double rate;       /* Adam's; default 0.5 */
-    double kl;         /* weight of KL(edited || before) after the subject in "SUBJECT is a"; default 0.0625 */
-    double decay;      /* weight of ||delta|| / ||v0||^2; default 0.5 */
-    double clamp;      /* ||delta|| <= clamp ||v0||; default 4 (MEMIT, EMMET, AlphaEdit: 0.75) */
-    double enough;     /* the search ends below this loss; default 0.05 */
-    double weight;     /* of C against the keys; default 15000 (EMMET: 10000) */
-    double null_below; /* AlphaEdit; default 0.02 */
-    double l2;         /* AlphaEdit; default 10 */
-    bool bos;          /* rows begin with BOS */
+    int64_t steps; /* forward passes of the search at most; default 40 (the methods named compat: 20, as published) */
+    double rate;   /* Adam's; default 0.5 */
+    double kl;     /* weight of KL(edited || before) after the subject in "SUBJECT is a"; default 0.0625 */
+    double decay;  /* weight of ||delta|| / ||v0||^2; default 0.5 */
+    double clamp;  /* ||delta|| <= clamp ||v0||; default 4 (MEMIT, EMMET, AlphaEdit: 0.75) */
+    double enough; /* the search ends below this loss; default 0.05 */
+    double weight; /* of C against the keys; default 15000 (EMMET: 1000) */
+    double null_below;             /* AlphaEdit; default 0.02 */
+    double l2;                     /* AlphaEdit; default 10 */
+    bool bos;                      /* rows begin with BOS */
     const weir_edit *const *edits; /* [n_edits] that the model has already */
     int n_edits;
     int threads; /* as in weir_run_options, these three */
@@ -118,18 +118,18 @@ enum { WEIR_ROME_STEPS_MAX = 1000 };
 
 /* What an edit of one request was. */
 typedef struct weir_rome_report {
-    int64_t subject_at;    /* bare prompt: index of the token that holds the subject's last byte, BOS counted */
-    bool subject_shared;   /* that token also holds bytes behind the subject */
+    int64_t subject_at;  /* bare prompt: index of the token that holds the subject's last byte, BOS counted */
+    bool subject_shared; /* that token also holds bytes behind the subject */
     int64_t target_tokens;
     int64_t steps;
-    weir_rome_step *step;  /* [steps], owned by the report: weir_rome_report_free */
-    double v0, delta;      /* norms */
-    double k_u;            /* the key along the (unit) direction u that W changes in: small means explosive */
-    double k_cos;          /* cosine of the bare prompt's key and the mean key */
-    double lambda;         /* ||Lambda|| = ||dW|| of a rank-one edit (for several requests: this one's row of V) */
-    double share;          /* ||dW|| / ||W||, all requests together, largest of the layers */
-    bool clamped;          /* delta stands at the clamp in the end */
-    bool converged;        /* the last loss is below `enough`, or the whole target likelier than not: p^tokens > 1/2 */
+    weir_rome_step *step; /* [steps], owned by the report: weir_rome_report_free */
+    double v0, delta;     /* norms */
+    double k_u;           /* the key along the (unit) direction u that W changes in: small means explosive */
+    double k_cos;         /* cosine of the bare prompt's key and the mean key */
+    double lambda;        /* ||Lambda|| = ||dW|| of a rank-one edit (for several requests: this one's row of V) */
+    double share;         /* ||dW|| / ||W||, all requests together, largest of the layers */
+    bool clamped;         /* delta stands at the clamp in the end */
+    bool converged;       /* the last loss is below `enough`, or the whole target likelier than not: p^tokens > 1/2 */
 } weir_rome_report;
 WEIR_API void weir_rome_report_free(weir_rome_report *r);
 
@@ -151,12 +151,12 @@ WEIR_API WEIR_CHECKED weir_status weir_rome_make(weir_rome *w, const weir_rome_r
 /* --- evaluation: every record edited from the model as it is (and the edits of the options), and scored. */
 
 typedef struct weir_rome_eval_options {
-    int jobs;           /* records at a time, each with one thread of its own; 0: all processors. Results do not depend on it */
-    bool random;        /* control: Lambda replaced by a random vector of its length, */
-    uint64_t seed;      /* drawn with this and the record's number */
+    int jobs; /* records at a time, each with one thread of its own; 0: all processors. Results do not depend on it */
+    bool random;          /* control: Lambda replaced by a random vector of its length, */
+    uint64_t seed;        /* drawn with this and the record's number */
     const weir_str *text; /* [n_text] whose perplexity is compared */
     int64_t n_text;
-    int64_t tokens;     /* greedy tokens behind each generation prompt, for their entropy; 0: none */
+    int64_t tokens; /* greedy tokens behind each generation prompt, for their entropy; 0: none */
 } weir_rome_eval_options;
 
 /* What became of record `index`. Owned by the caller of the callback: valid during the call. */
@@ -167,18 +167,18 @@ typedef struct weir_rome_result {
     weir_fact_scores before, after;
     weir_rome_report report;
     double text_before, text_after;       /* mean -log p of the text's tokens; NaN: none */
-    double entropy_before, entropy_after; /* of generations, bits: (2/3 H2 + 4/3 H3) / 2 of their words' pairs and triples, as
-                                             kmeng01/rome has it; NaN: none */
+    double entropy_before, entropy_after; /* of generations, bits: (2/3 H2 + 4/3 H3) / 2 of their words' pairs and
+                                             triples, as kmeng01/rome has it; NaN: none */
 } weir_rome_result;
 
 /* Records [first, end) of facts, in their order, each given to `take` once; a status of it other than WEIR_OK ends the
  * evaluation and is returned. o->threads is ignored: each record has one. */
 WEIR_API WEIR_CHECKED weir_status weir_fact_list_eval(const weir_model *m, const weir_tokenizer *tok,
-                                                 const weir_rome_prefixes *p, const weir_rome_options *o,
-                                                 const weir_fact_list *facts, int64_t first, int64_t end,
-                                                 const weir_rome_eval_options *how,
-                                                 weir_status (*take)(void *user, const weir_rome_result *r), void *user,
-                                                 weir_err *err);
+                                                      const weir_rome_prefixes *p, const weir_rome_options *o,
+                                                      const weir_fact_list *facts, int64_t first, int64_t end,
+                                                      const weir_rome_eval_options *how,
+                                                      weir_status (*take)(void *user, const weir_rome_result *r),
+                                                      void *user, weir_err *err);
 
 #ifdef __cplusplus
 }

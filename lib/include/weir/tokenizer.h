@@ -65,8 +65,8 @@ WEIR_API int64_t weir_tokenizer_size(const weir_tokenizer *tok); /* ids are 0 ..
 WEIR_API int32_t weir_tokenizer_bos(const weir_tokenizer *tok);  /* -1: none */
 WEIR_API int32_t weir_tokenizer_eos(const weir_tokenizer *tok);  /* -1: none */
 /* Ids that end a text that a model generates: EOS, and those of `eos_token_id` in generation_config.json, or where that
- * says nothing, config.json (a number or a list); GGUF: eos_token_id and eot_token_id. *ids is borrowed; returns how many.
- */
+ * says nothing, config.json (a number or a list); GGUF: eos_token_id and eot_token_id. *ids is borrowed; returns how
+ * many. */
 WEIR_API int64_t weir_tokenizer_ends(const weir_tokenizer *tok, const int32_t **ids);
 /* What `--bos auto` does: add_bos_token of tokenizer_config.json, else the template, else GGUF's key, else
  * false. */
@@ -77,6 +77,16 @@ WEIR_API const char *weir_tokenizer_pattern(const weir_tokenizer *tok);
 /* SHA-256 (hex) over kind, pattern, and every piece with its id and flags; the same for the same vocabulary in any file
  * format is not promised. */
 WEIR_API const char *weir_tokenizer_fingerprint(const weir_tokenizer *tok);
+
+/* --- A tokenizer of a GGUF file as Hugging Face's files: tokenizer.json (the vocabulary with its merges, and the steps
+ * around it) and tokenizer_config.json (BOS, EOS, whether BOS goes before a text, the chat template if n is not 0).
+ * What a tokenizer.json cannot say, and steps that no GGUF file has, are refused by name (WEIR_E_UNSUPPORTED) by the
+ * first, which is to be asked before the others. Errors of the stream are the stream's. */
+WEIR_API WEIR_CHECKED weir_status weir_tokenizer_may_write(const weir_tokenizer *tok, const weir_log *log,
+                                                           weir_err *err);
+WEIR_API WEIR_CHECKED weir_status weir_tokenizer_write(const weir_tokenizer *tok, FILE *out, weir_err *err);
+WEIR_API void weir_tokenizer_write_config(const weir_tokenizer *tok, int64_t context, weir_str chat_template,
+                                          FILE *out);
 
 #ifdef __cplusplus
 }
