@@ -4,6 +4,7 @@
 
 #include "cli/from.h"
 #include "cli/progress.h"
+#include "cli/room.h"
 #include "cli/say.h"
 #include "cli/signals.h"
 #include "job.h"
@@ -34,20 +35,13 @@ static weir_status no_memory(weir_err *err)
     return weir_fail(err, WEIR_E_NOMEM, "out of memory for the rows of a document");
 }
 
-static bool grow(void *p, int64_t n, size_t size)
-{
-    void **old = p, *more = realloc(*old, (size_t)n * size);
-    *old = more ? more : *old;
-    return more;
-}
-
 /* --- a document */
 
 static weir_status read_tokens(dump *d, weir_err *err)
 {
     if (d->n > d->cap) {
-        if (!grow(&d->id, d->n, sizeof *d->id) || !grow(&d->pos, d->n, sizeof *d->pos) ||
-            !grow(&d->ctx_pos, d->n, sizeof *d->ctx_pos))
+        if (!weir_room(&d->id, (size_t)d->n, sizeof *d->id) || !weir_room(&d->pos, (size_t)d->n, sizeof *d->pos) ||
+            !weir_room(&d->ctx_pos, (size_t)d->n, sizeof *d->ctx_pos))
             return no_memory(err);
         d->cap = d->n;
     }
@@ -68,7 +62,7 @@ static weir_status open_doc(dump *d, int64_t doc, weir_err *err)
             return weir_fail(err, WEIR_E_FORMAT, "is damaged: document %lld has a ctx_pos below 0", (long long)doc);
     int64_t len = d->n ? d->pos[d->n - 1] + 1 : 0;
     if (len > d->keep_cap) {
-        if (!grow(&d->keep, len, 1))
+        if (!weir_room(&d->keep, (size_t)len, 1))
             return no_memory(err);
         d->keep_cap = len;
     }

@@ -2,18 +2,13 @@
 
 #include <stdlib.h>
 
+#include "cli/room.h"
+
 enum { BOUND_MIB = 512 };
 
 static weir_status no_memory(weir_err *err)
 {
     return weir_fail(err, WEIR_E_NOMEM, "out of memory for patterns");
-}
-
-static bool grow(void *p, int64_t n, size_t size)
-{
-    void **old = p, *more = realloc(*old, (size_t)n * size);
-    *old = more ? more : *old;
-    return more;
 }
 
 weir_status weir_attention_gather_open(weir_attention_gather *g, const weir_attention_about *a, weir_err *err)
@@ -38,10 +33,10 @@ static weir_status token_room(weir_attention_gather *g, weir_err *err)
     int64_t room = 2 * g->n + 64;
     if (g->n < g->room)
         return WEIR_OK;
-    if (!grow(&g->doc, room, sizeof *g->doc) || !grow(&g->pos, room, sizeof *g->pos) ||
-        !grow(&g->ctx_pos, room, sizeof *g->ctx_pos) || !grow(&g->id, room, sizeof *g->id) ||
-        !grow(&g->at, room, sizeof *g->at) || !grow(&g->query, room, sizeof *g->query) ||
-        !grow(&g->query_at, room, sizeof *g->query_at))
+    if (!weir_room(&g->doc, (size_t)room, sizeof *g->doc) || !weir_room(&g->pos, (size_t)room, sizeof *g->pos) ||
+        !weir_room(&g->ctx_pos, (size_t)room, sizeof *g->ctx_pos) || !weir_room(&g->id, (size_t)room, sizeof *g->id) ||
+        !weir_room(&g->at, (size_t)room, sizeof *g->at) || !weir_room(&g->query, (size_t)room, sizeof *g->query) ||
+        !weir_room(&g->query_at, (size_t)room, sizeof *g->query_at))
         return no_memory(err);
     g->room = room;
     return WEIR_OK;
@@ -60,7 +55,7 @@ static weir_status pattern_room(weir_attention_gather *g, const weir_attention_t
         return WEIR_OK;
     int64_t room = 2 * wanted < bound ? 2 * wanted : bound;
     for (int h = 0; h < g->about->n_heads; h++)
-        if (!grow(&g->pattern[h], room, sizeof *g->pattern[h]))
+        if (!weir_room(&g->pattern[h], (size_t)room, sizeof *g->pattern[h]))
             return no_memory(err);
     g->pattern_room = room;
     return WEIR_OK;

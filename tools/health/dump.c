@@ -3,6 +3,7 @@
 
 #include "cli/from.h"
 #include "cli/progress.h"
+#include "cli/room.h"
 #include "cli/say.h"
 #include "cli/signals.h"
 #include "health.h"
@@ -14,9 +15,9 @@ struct weir_health_dump {
     weir_positions positions;
     weir_from_part part;
     char fingerprint[65];
-    int *hook;         /* [lines] */
-    int64_t row, n;    /* the document's rows */
-    int64_t room;      /* of these: */
+    int *hook;      /* [lines] */
+    int64_t row, n; /* the document's rows */
+    int64_t room;   /* of these: */
     int32_t *id;
     int64_t *pos, *ctx_pos;
     uint8_t *keep; /* [keep_room] by position in the document */
@@ -28,13 +29,6 @@ struct weir_health_dump {
 static weir_status no_memory(weir_err *err)
 {
     return weir_fail(err, WEIR_E_NOMEM, "out of memory for the rows of a document");
-}
-
-static bool grow(void *p, int64_t n, size_t size)
-{
-    void **old = p, *more = realloc(*old, (size_t)n * size);
-    *old = more ? more : *old;
-    return more;
 }
 
 /* --- a document */
@@ -61,8 +55,8 @@ static weir_status open_doc(const weir_health *h, struct weir_health_dump *d, in
     if (d->n == 0)
         return WEIR_OK;
     if (d->n > d->room) {
-        if (!grow(&d->id, d->n, sizeof *d->id) || !grow(&d->pos, d->n, sizeof *d->pos) ||
-            !grow(&d->ctx_pos, d->n, sizeof *d->ctx_pos))
+        if (!weir_room(&d->id, (size_t)d->n, sizeof *d->id) || !weir_room(&d->pos, (size_t)d->n, sizeof *d->pos) ||
+            !weir_room(&d->ctx_pos, (size_t)d->n, sizeof *d->ctx_pos))
             return no_memory(err);
         d->room = d->n;
     }
@@ -71,7 +65,7 @@ static weir_status open_doc(const weir_health *h, struct weir_health_dump *d, in
     WEIR_TRY(check_tokens(h, d, doc, err));
     const int64_t len = d->pos[d->n - 1] + 1;
     if (len > d->keep_room) {
-        if (!grow(&d->keep, len, 1))
+        if (!weir_room(&d->keep, (size_t)len, 1))
             return no_memory(err);
         d->keep_room = len;
     }

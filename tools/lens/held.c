@@ -3,24 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/room.h"
 #include "page/svg.h"
-
-static bool grow(void **p, size_t n, size_t size)
-{
-    void *q = realloc(*p, n * size);
-    *p = q ? q : *p;
-    return q;
-}
 
 /* Makes room for all positions that there may be, so that value need not be rearranged. */
 static weir_status make_room(weir_lens_held *h, weir_err *err)
 {
     size_t lines = (size_t)h->about->n_lines, room = WEIR_LENS_HELD_CELLS / lines + 1;
-    bool ok = grow((void **)&h->doc, room, sizeof *h->doc) && grow((void **)&h->pos, room, sizeof *h->pos) &&
-              grow((void **)&h->id, room, sizeof *h->id) && grow((void **)&h->next, room, sizeof *h->next) &&
-              grow((void **)&h->top, room * lines, sizeof *h->top) &&
-              grow((void **)&h->logprob, room * lines, sizeof *h->logprob) &&
-              grow((void **)&h->value, room * lines * (size_t)(h->n_stats + 1), sizeof *h->value);
+    bool ok = weir_room(&h->doc, room, sizeof *h->doc) && weir_room(&h->pos, room, sizeof *h->pos) &&
+              weir_room(&h->id, room, sizeof *h->id) && weir_room(&h->next, room, sizeof *h->next) &&
+              weir_room(&h->top, room * lines, sizeof *h->top) &&
+              weir_room(&h->logprob, room * lines, sizeof *h->logprob) &&
+              weir_room(&h->value, room * lines * (size_t)(h->n_stats + 1), sizeof *h->value);
     h->room = (int64_t)room;
     return ok ? WEIR_OK : weir_fail(err, WEIR_E_NOMEM, "out of memory for a picture's cells");
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/room.h"
 #include "cli/say.h"
 #include "sites.h"
 
@@ -156,14 +157,10 @@ static weir_status make_room(weir_live *l, int64_t rows, weir_err *err)
 {
     if (rows <= l->room)
         return WEIR_OK;
-    void **const own[] = {(void **)&l->mask, (void **)&l->skip, (void **)&l->norm, (void **)&l->sorted};
-    const size_t size[] = {1, 1, sizeof(double), sizeof(double)};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        void *p = realloc(*own[i], size[i] * (size_t)rows);
-        if (!p)
-            return no_memory(err);
-        *own[i] = p;
-    }
+    const size_t n = (size_t)rows;
+    if (!weir_room(&l->mask, n, sizeof *l->mask) || !weir_room(&l->skip, n, sizeof *l->skip) ||
+        !weir_room(&l->norm, n, sizeof *l->norm) || !weir_room(&l->sorted, n, sizeof *l->sorted))
+        return no_memory(err);
     l->room = rows;
     return WEIR_OK;
 }
