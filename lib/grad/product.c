@@ -74,21 +74,6 @@ void weir_grad_weights_free(weir_grad *g)
 
 /* --- edits */
 
-/* x [r,width] as panels from its width to r, or from r to it. */
-static weir_status pack(weir_panels **out, const float *x, int64_t r, int64_t width, bool from_r, weir_err *err)
-{
-    const weir_tensor t = {.name = "an update",
-                           .dtype = WEIR_F32,
-                           .rank = 2,
-                           .shape = {r, width, 1, 1},
-                           .data = x,
-                           .bytes = (size_t)(r * width) * sizeof *x,
-                           .offset = -1};
-    const weir_wview view = {
-        .t = &t, .n = from_r ? width : r, .k = from_r ? r : width, .k_major = from_r, .stride = width};
-    return weir_panels_new(out, &view, 1, err);
-}
-
 weir_status weir_grad_turn_edits(weir_grad *g, weir_err *err)
 {
     const weir_run *r = g->run;
@@ -104,8 +89,8 @@ weir_status weir_grad_turn_edits(weir_grad *g, weir_err *err)
             weir_grad_edit *e = &g->edit[g->n_edits++];
             e->update = weir_edit_update(r->edit[i], k);
             weir_matrix_shape(g->model, e->update->matrix, &in, &out);
-            WEIR_TRY(pack(&e->v, e->update->v, e->update->r, out, false, err));
-            WEIR_TRY(pack(&e->u, e->update->u, e->update->r, in, true, err));
+            WEIR_TRY(weir_overlay_pack(&e->v, e->update->v, e->update->r, out, false, err));
+            WEIR_TRY(weir_overlay_pack(&e->u, e->update->u, e->update->r, in, true, err));
         }
     return WEIR_OK;
 }

@@ -74,8 +74,7 @@ static const float *copy(weir_arena *a, const float *from, int64_t rows, int64_t
     return to;
 }
 
-/* x [r,width] as panels: from x's width to r, or (turned) from r to it. */
-static weir_status pack(weir_panels **out, const float *x, int64_t r, int64_t width, bool turned, weir_err *err)
+weir_status weir_overlay_pack(weir_panels **out, const float *x, int64_t r, int64_t width, bool turned, weir_err *err)
 {
     const weir_tensor t = {.name = "an update",
                            .dtype = WEIR_F32,
@@ -105,8 +104,8 @@ static weir_status add(weir_edit *e, const weir_update *from, weir_err *err)
     WEIR_TRY(check_finite(u, u->v, u->r * out, "v", err));
     o->update = u;
     e->n++;
-    WEIR_TRY(pack(&o->u, u->u, u->r, in, false, err));
-    WEIR_TRY(pack(&o->v, u->v, u->r, out, true, err));
+    WEIR_TRY(weir_overlay_pack(&o->u, u->u, u->r, in, false, err));
+    WEIR_TRY(weir_overlay_pack(&o->v, u->v, u->r, out, true, err));
     e->at[u->layer * WEIR_MATRIX_COUNT + u->matrix] = o;
     e->rank = u->r > e->rank ? u->r : e->rank;
     e->width = out > e->width ? out : e->width;

@@ -13,6 +13,9 @@ typedef struct weir_overlay {
     weir_panels *v; /* r -> out */
 } weir_overlay;
 
+/* x [r,width] as panels: from its width to r, or (turned) from r to it. */
+WEIR_CHECKED weir_status weir_overlay_pack(weir_panels **out, const float *x, int64_t r, int64_t width, bool turned,
+                                           weir_err *err);
 /* What the edit does to a matrix of a layer; NULL: nothing. */
 const weir_overlay *weir_edit_overlay(const weir_edit *e, int64_t layer, weir_matrix m);
 /* The largest r of its updates, and the most outputs that a matrix has which it changes. */
