@@ -141,33 +141,3 @@ void weir_softcap_backward(const weir_kern *k, int threads, float *dy, const flo
 {
     for_pieces(threads, softcap_piece, &(back_ctx){.kern = k, .d = dy, .y = y, .n = n, .cap = cap});
 }
-
-/* --- RoPE */
-
-typedef struct rope_ctx {
-    const weir_kern *kern;
-    float *dst;
-    const float *src, *cos_sin;
-    int64_t heads, d, rot;
-    const int64_t *pos;
-} rope_ctx;
-
-static void rope_row(void *ctx, int64_t r, int thread)
-{
-    (void)thread;
-    const rope_ctx *c = ctx;
-    const float *cs = c->cos_sin + c->pos[r] * c->rot;
-    for (int64_t h = 0; h < c->heads; h++) {
-        const int64_t at = (r * c->heads + h) * c->d;
-        c->kern->rope_back(c->dst + at, c->src + at, c->d, c->rot, cs);
-    }
-}
-
-void weir_rope_backward(const weir_kern *k, int threads, float *dst, const float *src, int64_t rows, int64_t heads,
-                        int64_t d, int64_t rot, const float *cos_sin, const int64_t *pos)
-{
-    rope_ctx c = {
-        .kern = k, .dst = dst, .src = src, .cos_sin = cos_sin, .heads = heads, .d = d, .rot = rot, .pos = pos};
-    const int64_t grain = weir_max64(1, PIECE / weir_max64(1, heads * d));
-    weir_parallel_for(rows <= grain ? 1 : threads, rows, grain, rope_row, &c);
-}

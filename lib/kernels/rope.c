@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/parallel.h"
+#include "kernels/backward.h"
 #include "kernels/kern.h"
 
 /* --- sine and cosine, in double, rounded once to fp32. Only the table needs them. */
@@ -67,8 +68,10 @@ void weir_rope_table(float *cos_sin, int64_t n, int64_t rot, const float *inv_fr
         }
 }
 
+/* Pairs are turned, or turned back. */
 typedef struct rope_ctx {
-    const weir_kern *kern;
+    void (*turn)(float *dst, const float *src, int64_t d, int64_t rot,
+                 const float *cs); /* of the table, for one head */
     float *dst;
     const float *src, *cos_sin;
     int64_t heads, d, rot;
@@ -82,15 +85,24 @@ static void rope_row(void *ctx, int64_t r, int thread)
     const float *cs = c->cos_sin + c->pos[r] * c->rot;
     for (int64_t h = 0; h < c->heads; h++) {
         const int64_t at = (r * c->heads + h) * c->d;
-        c->kern->rope(c->dst + at, c->src + at, c->d, c->rot, cs);
+        c->turn(c->dst + at, c->src + at, c->d, c->rot, cs);
     }
+}
+
+static void rope_rows(int threads, int64_t rows, rope_ctx *c)
+{
+    const int64_t grain = weir_max64(1, 8192 / weir_max64(1, c->heads * c->d));
+    weir_parallel_for(rows <= grain ? 1 : threads, rows, grain, rope_row, c);
 }
 
 void weir_op_rope(const weir_kern *k, int threads, float *dst, const float *src, int64_t rows, int64_t heads, int64_t d,
                   int64_t rot, const float *cos_sin, const int64_t *pos)
 {
-    rope_ctx c = {
-        .kern = k, .dst = dst, .src = src, .cos_sin = cos_sin, .heads = heads, .d = d, .rot = rot, .pos = pos};
-    const int64_t grain = weir_max64(1, 8192 / weir_max64(1, heads * d));
-    weir_parallel_for(rows <= grain ? 1 : threads, rows, grain, rope_row, &c);
+    rope_rows(threads, rows, &(rope_ctx){k->rope, dst, src, cos_sin, heads, d, rot, pos});
+}
+
+void weir_rope_backward(const weir_kern *k, int threads, float *dst, const float *src, int64_t rows, int64_t heads,
+                        int64_t d, int64_t rot, const float *cos_sin, const int64_t *pos)
+{
+    rope_rows(threads, rows, &(rope_ctx){k->rope_back, dst, src, cos_sin, heads, d, rot, pos});
 }
