@@ -13,7 +13,8 @@ OMP     ?= 1
 WERROR  ?= 0
 HOOKS_OFF ?= 0#  1: compile the forward pass without its hook machinery (for `make bench` only)
 
-CONFIG := $(if $(SAN),san-$(SAN),release)
+comma := ,
+CONFIG := $(if $(SAN),san-$(subst $(comma),-,$(SAN)),release)
 ifeq ($(HOOKS_OFF),1)
 CONFIG := nohooks
 endif
@@ -57,7 +58,7 @@ endif
 LIBS = $(HDF5_LIBS) -llapacke -llapack -lz $(LIBS_DEFLATE) -lm -ldl -lpthread $(OMPFLAG)
 
 # --- sources. ROOMS narrows the library while one part is being built.
-ROOMS  ?= base linalg io tokenizer kernels model run hooks grad lens record edit survey search
+ROOMS  ?= base linalg io count tokenizer kernels model run hooks grad lens record edit survey search
 LIBSRC := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$(r)/*.c)))
 HOOKSRC := $(if $(filter hooks,$(ROOMS)),$(sort $(wildcard hooks/*.c)))
 TOOLSRC := $(sort $(wildcard tools/*.c)) $(sort $(wildcard tools/*/*.c))
@@ -76,7 +77,7 @@ SOVER := 0
 VERSION := $(shell sed -n 's/^.define WEIR_VERSION "\(.*\)"/\1/p' lib/include/weir/base.h)
 LIBSO := $(BUILD)/libweir.so.$(SOVER)
 
-.PHONY: all help deps check check-slow check-asan check-ubsan check-tsan fuzz bench conformance install uninstall clean format lib tests
+.PHONY: all help deps check check-slow check-asan check-ubsan check-san check-tsan fuzz bench conformance install uninstall clean format lib tests
 .SECONDARY:
 all: $(BIN)/weir $(LIBSO) links
 
@@ -87,10 +88,12 @@ help:
 ## make deps         install what is needed (Debian's packages, with apt-get)
 ## make check        all tests that need nothing beyond Debian's packages
 ## make check-slow   more of what takes long: 200 runs of a kind are killed and resumed, every allocation fails once
-## make check-asan, check-ubsan, check-tsan   the C tests under sanitizers
+## make check-san    the C tests under the sanitizers of addresses and of undefined behaviour (check-asan, check-ubsan: under one of them)
+## make check-tsan   those that can have threads, under the thread sanitizer
 ## make fuzz         FUZZ=json SECONDS=600: one of the fuzzers of tests/fuzz, with clang's libFuzzer
 ## make bench        measure; prints a table, writes build/bench.json
 ## make conformance  compare with Hugging Face and TransformerLens (needs the network once, for a private environment)
+## make seeds-page   tests/seeds/README.md from claims.tsv
 ## make install      PREFIX (/usr/local), DESTDIR
 
 DEPS := build-essential pkg-config libhdf5-dev hdf5-tools zlib1g-dev libdeflate-dev liblapacke-dev libcmocka-dev \
@@ -107,7 +110,7 @@ $(BUILD)/lib/record/%.o: EXTRA = $(HDF5_CFLAGS)
 $(BUILD)/lib/record/deflate_%.o $(BUILD)/lib/record/round%.o: OPT = -O3 -g
 $(BUILD)/lib/record/%_avx2.o: EXTRA = -mavx2 -mfma -mf16c
 $(BUILD)/lib/record/%_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512
-$(BUILD)/lib/linalg/outer.o $(BUILD)/lib/lens/measure_%.o $(BUILD)/lib/lens/parts%.o $(BUILD)/lib/lens/compose%.o: OPT = -O3 -g
+$(BUILD)/lib/linalg/outer.o $(BUILD)/lib/lens/measure_%.o $(BUILD)/lib/lens/parts%.o $(BUILD)/lib/lens/compose%.o $(BUILD)/lib/lens/memories.o: OPT = -O3 -g
 $(BUILD)/lib/lens/%_avx2.o: EXTRA = -mavx2 -mfma -mf16c
 $(BUILD)/lib/lens/%_avx512.o: EXTRA = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512
 $(BUILD)/lib/search/moments_%.o $(BUILD)/lib/search/scan_%.o: OPT = -O3 -g
@@ -197,6 +200,8 @@ $(OOMBIN): LDFLAGS_ALL += $(OOMWRAP)
 $(TESTBIN) $(OOMBIN) $(FUZZBIN) $(APIBIN) $(BENCHBIN): %: %.o $(LIBA)
 	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) $(TESTLIBS)
 tests: $(TESTBIN) $(OOMBIN) $(FUZZBIN) $(APIBIN)
+.PHONY: tests-threads
+tests-threads: $(TESTBIN) $(APIBIN)
 
 check: all tests
 	tests/run --build $(BUILD) --bin $(BIN)
@@ -217,17 +222,18 @@ bench-nohooks:
 conformance: all
 	WEIR_BIN=$(CURDIR)/$(BIN) tests/conformance/run.sh
 
+check-asan: CHECKED = address
+check-ubsan: CHECKED = undefined
+check-san: CHECKED = address,undefined
+check-asan check-ubsan check-san: SANDIR = build/san-$(subst $(comma),-,$(CHECKED))
+check-asan check-ubsan check-san:
+	$(MAKE) SAN=$(CHECKED) OPT='-O1 -g' tests $(SANDIR)/bin/weir
+	tests/run --build $(SANDIR) --bin $(SANDIR)/bin --c-only
 # gcc's libgomp looks like races to the thread sanitizer; clang's OpenMP does not, but for its own inside.
-check-asan:
-	$(MAKE) SAN=address OPT='-O1 -g' tests build/san-address/bin/weir
-	tests/run --build build/san-address --bin build/san-address/bin --c-only
-check-ubsan:
-	$(MAKE) SAN=undefined OPT='-O1 -g' tests build/san-undefined/bin/weir
-	tests/run --build build/san-undefined --bin build/san-undefined/bin --c-only
 check-tsan: export TSAN_OPTIONS = ignore_noninstrumented_modules=1:die_after_fork=0
 check-tsan:
-	$(MAKE) SAN=thread CC=clang OPT='-O1 -g' tests build/san-thread/bin/weir
-	tests/run --build build/san-thread --bin build/san-thread/bin --c-only
+	$(MAKE) SAN=thread CC=clang OPT='-O1 -g' tests-threads build/san-thread/bin/weir
+	tests/run --build build/san-thread --bin build/san-thread/bin --c-only --threads
 
 # One fuzzer of tests/fuzz for SECONDS. What it finds new lies in build/fuzz/new/NAME, failing inputs in build/fuzz/found-NAME-*.
 # Without OpenMP: one thread, so that an input always takes the same path.
@@ -240,6 +246,11 @@ fuzz:
 	@mkdir -p build/fuzz/new/$(FUZZ)
 	build/fuzz/tests/fuzz/fuzz_$(FUZZ) -max_total_time=$(SECONDS) -timeout=20 -max_len=16384 -rss_limit_mb=4096 -print_final_stats=1 \
 	    -artifact_prefix=build/fuzz/found-$(FUZZ)- $(DICT:%=-dict=%) $(FUZZFLAGS) build/fuzz/new/$(FUZZ) tests/fuzz/corpus/fuzz_$(FUZZ)
+
+# The claims that the commands show, as a page.
+.PHONY: seeds-page
+seeds-page:
+	python3 tests/seeds/seeds.py page > tests/seeds/README.md.new && mv tests/seeds/README.md.new tests/seeds/README.md
 
 # --- installation
 install: all

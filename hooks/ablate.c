@@ -62,7 +62,7 @@ extern const weir_hook_class weir_hook_ablate;
 const weir_hook_class weir_hook_ablate = {
     .struct_size = sizeof(weir_hook_class),
     .abi = WEIR_HOOK_ABI,
-    .flags = WEIR_HOOK_ANY_ORDER,
+    .flags = WEIR_HOOK_ANY_ORDER | WEIR_HOOK_GRADIENTS,
     .name = "ablate",
     .help = "set values to zero, or to their mean in FILE",
     .args = GRAMMAR,

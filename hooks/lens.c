@@ -94,6 +94,8 @@ static weir_status check_point(const state *s, const weir_point *p, weir_err *er
 {
     const int64_t *idx;
     int64_t units;
+    if (p->grad)
+        return weir_fail(err, WEIR_E_ARG, "hook lens: %s is a gradient: values of the stream are projected", p->name);
     if (p->site != WEIR_SITE_RESID_PRE && p->site != WEIR_SITE_RESID_MID && p->site != WEIR_SITE_RESID_POST)
         return weir_fail(err, WEIR_E_ARG,
                          "hook lens: %s is not the residual stream: resid_pre, resid_mid and resid_post are", p->name);

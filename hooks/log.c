@@ -15,7 +15,7 @@ enum { FIRST = 4 };
 typedef struct state {
     weir_selector *selector;
     FILE *lines;
-    int64_t pass;
+    int64_t pass; /* the one that goes on, from 0 */
 } state;
 
 typedef struct summary {
@@ -50,6 +50,7 @@ static weir_status create(void **self, const weir_model *m, const char *args, we
         destroy(s);
         return st;
     }
+    s->pass = -1;
     *self = s;
     return WEIR_OK;
 }
@@ -112,6 +113,15 @@ static void print(FILE *f, int64_t pass, const weir_value *v, const summary *m, 
     fputc('\n', f);
 }
 
+/* Passes are counted where they begin: the gradients of one come behind its end. */
+static weir_status on_begin(void *self, const weir_rows *rows, weir_err *err)
+{
+    state *s = self;
+    (void)rows, (void)err;
+    s->pass++;
+    return WEIR_OK;
+}
+
 static weir_status on_value(void *self, const weir_value *v, weir_err *err)
 {
     state *s = self;
@@ -120,14 +130,6 @@ static weir_status on_value(void *self, const weir_value *v, weir_err *err)
     summarise(s, v, &m, &rows);
     print(s->lines, s->pass, v, &m, rows);
     return ferror(s->lines) ? weir_fail(err, WEIR_E_IO, "hook log: the temporary file cannot be written") : WEIR_OK;
-}
-
-static weir_status on_end(void *self, const weir_rows *rows, weir_err *err)
-{
-    state *s = self;
-    (void)rows, (void)err;
-    s->pass++;
-    return WEIR_OK;
 }
 
 static weir_status finish(void *self, FILE *out, weir_err *err)
@@ -149,13 +151,14 @@ extern const weir_hook_class weir_hook_log;
 const weir_hook_class weir_hook_log = {
     .struct_size = sizeof(weir_hook_class),
     .abi = WEIR_HOOK_ABI,
+    .flags = WEIR_HOOK_GRADIENTS,
     .name = "log",
     .help = "a line for each point of each pass: shape, mean, sd, min, max, first values",
     .args = "[SEL,...]",
     .create = create,
     .wants = wants,
+    .on_begin = on_begin,
     .on_value = on_value,
-    .on_end = on_end,
     .finish = finish,
     .destroy = destroy,
 };

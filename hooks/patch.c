@@ -134,7 +134,7 @@ extern const weir_hook_class weir_hook_patch;
 const weir_hook_class weir_hook_patch = {
     .struct_size = sizeof(weir_hook_class),
     .abi = WEIR_HOOK_ABI,
-    .flags = WEIR_HOOK_ANY_ORDER,
+    .flags = WEIR_HOOK_ANY_ORDER | WEIR_HOOK_GRADIENTS,
     .name = "patch",
     .help = "take values from a dump: same point, document and position",
     .args = GRAMMAR,

@@ -165,7 +165,7 @@ extern const weir_hook_class weir_hook_project_out;
 const weir_hook_class weir_hook_project_out = {
     .struct_size = sizeof(weir_hook_class),
     .abi = WEIR_HOOK_ABI,
-    .flags = WEIR_HOOK_ANY_ORDER,
+    .flags = WEIR_HOOK_ANY_ORDER | WEIR_HOOK_GRADIENTS,
     .name = "project-out",
     .help = "remove the component along a direction of FILE",
     .args = GRAMMAR,

@@ -81,7 +81,7 @@ static void record_destroy(void *self)
 const weir_hook_class weir_hook_record = {
     .struct_size = sizeof(weir_hook_class),
     .abi = WEIR_HOOK_ABI,
-    .flags = WEIR_HOOK_ANY_ORDER,
+    .flags = WEIR_HOOK_ANY_ORDER | WEIR_HOOK_GRADIENTS,
     .name = "record",
     .help = "write activations to an HDF5 file",
     .args = "FILE.h5=SELECTOR",

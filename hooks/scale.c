@@ -75,7 +75,7 @@ extern const weir_hook_class weir_hook_scale;
 const weir_hook_class weir_hook_scale = {
     .struct_size = sizeof(weir_hook_class),
     .abi = WEIR_HOOK_ABI,
-    .flags = WEIR_HOOK_ANY_ORDER,
+    .flags = WEIR_HOOK_ANY_ORDER | WEIR_HOOK_GRADIENTS,
     .name = "scale",
     .help = "multiply values by a number",
     .args = GRAMMAR,

@@ -50,7 +50,7 @@ extern const weir_hook_class weir_hook_set;
 const weir_hook_class weir_hook_set = {
     .struct_size = sizeof(weir_hook_class),
     .abi = WEIR_HOOK_ABI,
-    .flags = WEIR_HOOK_ANY_ORDER,
+    .flags = WEIR_HOOK_ANY_ORDER | WEIR_HOOK_GRADIENTS,
     .name = "set",
     .help = "write a vector from FILE over values",
     .args = GRAMMAR,

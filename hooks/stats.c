@@ -295,7 +295,7 @@ extern const weir_hook_class weir_hook_stats;
 const weir_hook_class weir_hook_stats = {
     .struct_size = sizeof(weir_hook_class),
     .abi = WEIR_HOOK_ABI,
-    .flags = WEIR_HOOK_ANY_ORDER,
+    .flags = WEIR_HOOK_ANY_ORDER | WEIR_HOOK_GRADIENTS,
     .name = "stats",
     .help = "count, mean, sd, min, max and share above zero over everything that was run; each unit's mean to a file",
     .args = "[FILE.h5=][SEL,...]",

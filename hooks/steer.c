@@ -59,7 +59,7 @@ extern const weir_hook_class weir_hook_steer;
 const weir_hook_class weir_hook_steer = {
     .struct_size = sizeof(weir_hook_class),
     .abi = WEIR_HOOK_ABI,
-    .flags = WEIR_HOOK_ANY_ORDER,
+    .flags = WEIR_HOOK_ANY_ORDER | WEIR_HOOK_GRADIENTS,
     .name = "steer",
     .help = "add a vector from FILE to values (--add)",
     .args = GRAMMAR,

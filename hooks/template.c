@@ -113,13 +113,14 @@ static weir_status finish(void *self, FILE *out, weir_err *err)
 }
 
 /* The only name that leaves this file. What may be left out is: on_dump, on_begin and on_end (called at the beginning
- * and end of every pass), changed, on_grad (what a hook that writes does to gradients: weir/hook.h). WEIR_HOOK_ANY_ORDER: this hook does not mind whether it gets all points of a text
- * before the next text, or all texts at one point before the next point. */
+ * and end of every pass), changed, on_grad (what a hook that writes does to gradients: weir/hook.h).
+ * WEIR_HOOK_ANY_ORDER: this hook does not mind whether it gets all points of a text before the next text, or all texts
+ * at one point before the next point. WEIR_HOOK_GRADIENTS: ask it about gradients too (template:resid_post_grad). */
 extern const weir_hook_class weir_hook_template;
 const weir_hook_class weir_hook_template = {
     .struct_size = sizeof(weir_hook_class),
     .abi = WEIR_HOOK_ABI,
-    .flags = WEIR_HOOK_ANY_ORDER,
+    .flags = WEIR_HOOK_ANY_ORDER | WEIR_HOOK_GRADIENTS,
     .name = "template",
     .help = "largest absolute value at each point; a file to copy",
     .args = "[SEL,...]",

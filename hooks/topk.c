@@ -308,7 +308,7 @@ extern const weir_hook_class weir_hook_topk;
 const weir_hook_class weir_hook_topk = {
     .struct_size = sizeof(weir_hook_class),
     .abi = WEIR_HOOK_ABI,
-    .flags = WEIR_HOOK_ANY_ORDER,
+    .flags = WEIR_HOOK_ANY_ORDER | WEIR_HOOK_GRADIENTS,
     .name = "topk",
     .help = "the k largest elements of each row, printed or, with --dump, recorded",
     .args = "SEL,...[,k=10][,abs|smallest]",

@@ -65,8 +65,8 @@ static const weir_opt dump_opts[] = {
      AT(hooks)},
     {"site", 's', NULL, WEIR_OPT_LIST, "SITES", 0, 0, NULL, "with --dump: hook points by short name, as there",
      AT(sites)},
-    {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "replace what an interrupted run left in FILE.h5.part",
-     AT(force)},
+    {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
+     "replace what an interrupted run left in FILE.h5.part, and take edits of another model", AT(force)},
 };
 static const weir_opt_group dump_group = {"What to record", dump_opts, sizeof dump_opts / sizeof *dump_opts};
 
@@ -75,9 +75,7 @@ static const weir_opt row_opts[] = {
     {"bos", 0, NULL, WEIR_OPT_CHOICE, "auto|yes|no", 0, 0, "auto",
      "begin prompts with the BOS token; auto: as the tokenizer says", AT(session.rows.bos)},
     {"ctx", 0, NULL, WEIR_OPT_INT, "N", 1, 0, NULL,
-     "tokens of prompt and text together at most; without it the model's "
-     "context",
-     AT(session.rows.ctx)},
+     "tokens of prompt and text together at most; without it the model's context", AT(session.rows.ctx)},
 };
 static const weir_opt_group row_group = {"Tokens", row_opts, sizeof row_opts / sizeof *row_opts};
 
@@ -310,8 +308,8 @@ const weir_tool weir_tool_generate = {
     .operands = "[TEXT... | --file FILE... | < text]",
     .about =
         "Runs the model on each prompt and lets it go on, token by token, greedily or by drawing. Prompts are worked "
-        "on "
-        "together; each text is the same as if it were alone, whatever the threads. Interventions and hooks act on the "
+        "on together; each text is the same as if it were alone, whatever the threads. Interventions and hooks act on "
+        "the "
         "prompt and on every new token, at positions that count from the prompt's begin; a negative position counts "
         "from the newest token. Without a prompt, standard input is read; a terminal or an empty input means the first "
         "of the sentences that come with brook.",

@@ -13,11 +13,12 @@
 #include "cli/session.h"
 #include "cli/signals.h"
 #include "cli/spill.h"
+#include "trace/gradient.h"
 
 typedef struct trace_args {
     weir_session_args session;
     weir_opt_list layers, hooks, sites;
-    const char *dump;
+    const char *dump, *loss;
     int64_t compress;
     int mantissa, dtype, order;
     bool list_hooks, logprob, force, resume, hash_full;
@@ -36,6 +37,17 @@ static const weir_opt what_opts[] = {
      "hook points by short name, in the layers of --layer: resid_pre, ln1, q, k, v, pattern, z, attn_out, resid_mid, "
      "ln2, pre, up, post, mlp_out, resid_post",
      offsetof(trace_args, sites)},
+    {"loss", 0, NULL, WEIR_OPT_STR, "LOSS", 0, 0, NULL,
+     "go back from this scalar of each document, so that hook points with _grad at their end have values: d loss / d "
+     "value, per unit of the value. nll: the mean, in nats, of -ln p(token) over the document's tokens that others "
+     "precede in their window; nll-sum: their sum; logit:A-B: the logit of token A less that of B behind the "
+     "document's "
+     "last token; logit:A: that of A alone. Of the edited and changed model; documents and windows know nothing of "
+     "each "
+     "other, and a window has to fit into --batch. --positions chooses what is recorded, not the loss. Half of "
+     "--memory "
+     "is for the way back",
+     offsetof(trace_args, loss)},
     {"list-hooks", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
      "print the hook points of this model with their shapes, and run nothing", offsetof(trace_args, list_hooks)},
     {"dump", 'o', "out", WEIR_OPT_STR, "FILE.h5", 0, 0, NULL,
@@ -76,6 +88,7 @@ static const weir_opt_rule rules[] = {{"list-hooks", WEIR_OPT_EXCLUDES, "dump"},
                                       {"list-hooks", WEIR_OPT_EXCLUDES, "set"},
                                       {"list-hooks", WEIR_OPT_EXCLUDES, "patch"},
                                       {"list-hooks", WEIR_OPT_EXCLUDES, "project-out"},
+                                      {"list-hooks", WEIR_OPT_EXCLUDES, "loss"},
                                       {"logprob", WEIR_OPT_NEEDS, "dump"},
                                       {"compress", WEIR_OPT_NEEDS, "dump"},
                                       {"mantissa", WEIR_OPT_NEEDS, "dump"},
@@ -97,12 +110,13 @@ typedef struct trace {
     char *command_line, *interventions, *edits, *identity;
     weir_selector *sel;
     weir_dump *dump;
-    weir_logprobs logprob; /* --logprob */
-    weir_by_layer by_layer; /* --order layer */
-    bool keep;              /* what is recorded is worth keeping, whatever went wrong */
-    bool enough;            /* a hook has seen enough */
-    bool moot;              /* a hook says that the rows are not what was asked for */
-    bool finished;          /* --resume: an earlier run had come to the end */
+    weir_logprobs logprob;       /* --logprob */
+    weir_gradient gradient;      /* --loss */
+    weir_by_layer by_layer;      /* --order layer */
+    bool keep;                   /* what is recorded is worth keeping, whatever went wrong */
+    bool enough;                 /* a hook has seen enough */
+    bool moot;                   /* a hook says that the rows are not what was asked for */
+    bool finished;               /* --resume: an earlier run had come to the end */
     int64_t rows_run, rows_kept; /* of this run */
     int64_t rows_done;           /* --resume: those that were there */
     double start;
@@ -124,6 +138,8 @@ static int check_arguments(const trace *t)
     for (int i = 0; a->order && i < a->session.attach.hook.n; i++)
         if (strcspn(a->session.attach.hook.v[i], ":") == 6 && strncmp(a->session.attach.hook.v[i], "record", 6) == 0)
             return weir_cli_usage(t->cli, "--hook record has to see whole passes: use --dump, or --order batch");
+    if (a->order && a->loss)
+        return weir_cli_usage(t->cli, "--loss goes back through whole passes, and --order layer has none");
     if (a->dump && strcmp(a->dump, "-") == 0)
         return weir_cli_usage(t->cli, "--dump -: a dump is written out of order and needs a file: name one");
     if (!a->dump && selects)
@@ -133,6 +149,19 @@ static int check_arguments(const trace *t)
                                            : "site");
     if (!a->dump && !weir_attach_count(&a->session.attach))
         return weir_cli_usage(t->cli, "nothing to do: --dump FILE.h5 records, --hook NAME attaches a hook");
+    return a->loss ? weir_gradient_check(t->cli, a->loss) : WEIR_EXIT_OK;
+}
+
+/* A gradient is one of something. */
+static int check_gradients(const trace *t)
+{
+    const weir_point *p;
+    const int64_t n = weir_model_points_all(t->s.model, &p);
+    for (int64_t i = 0; !t->a->loss && !t->a->list_hooks && i < n; i++)
+        if (p[i].grad && weir_selector_matches(t->sel, &p[i]))
+            return weir_cli_usage(
+                t->cli, "%s is a gradient, and of what is not said: add --loss nll, or --loss logit:TOKEN-TOKEN",
+                p[i].name);
     return WEIR_EXIT_OK;
 }
 
@@ -140,7 +169,8 @@ static int open_selector(trace *t)
 {
     weir_err err = {0};
     const trace_args *a = t->a;
-    if (!weir_opt_list_join(&t->layers, &a->layers) || !weir_opt_list_join(&t->hooks, &a->hooks) || !weir_opt_list_join(&t->sites, &a->sites))
+    if (!weir_opt_list_join(&t->layers, &a->layers) || !weir_opt_list_join(&t->hooks, &a->hooks) ||
+        !weir_opt_list_join(&t->sites, &a->sites))
         return weir_cli_error(t->cli, "out of memory");
     const char *layers = t->layers || t->hooks || t->sites ? t->layers : "all";
     /* A list shows every point of the layers, a dump takes their usual ones. */
@@ -150,7 +180,7 @@ static int open_selector(trace *t)
         return weir_cli_bad_argument(t->cli, t->hooks ? "--hooks" : t->sites ? "--site" : "--layer", &err);
     if (weir_selector_has_positions(t->sel))
         return weir_cli_usage(t->cli, "--hooks %s: a position in brackets; rows are chosen with --positions", t->hooks);
-    return WEIR_EXIT_OK;
+    return check_gradients(t);
 }
 
 static int describe(trace *t)
@@ -208,8 +238,7 @@ static int open_dump(trace *t)
     if (code != WEIR_EXIT_OK || t->finished)
         return code;
     if (weir_dump_create(&t->dump, t->a->dump, t->s.model, t->s.tok, &o, &err) != WEIR_OK ||
-        weir_dump_select(t->dump, t->sel, &err) != WEIR_OK ||
-        weir_dump_shard(t->dump, t->s.in.docs, &err) != WEIR_OK ||
+        weir_dump_select(t->dump, t->sel, &err) != WEIR_OK || weir_dump_shard(t->dump, t->s.in.docs, &err) != WEIR_OK ||
         weir_run_hook_object(t->s.run, weir_hook_class_find("record"), t->dump, &err) != WEIR_OK ||
         weir_run_declare(t->s.run, t->dump, &err) != WEIR_OK ||
         (t->a->resume && weir_dump_seek(t->dump, NULL, weir_dump_rows_done(t->dump), &err) != WEIR_OK))
@@ -225,12 +254,21 @@ static int open_dump(trace *t)
     return WEIR_EXIT_OK;
 }
 
+/* Behind the forward pass the run goes to its end where somebody looks at what the model says. */
+static int pass_flags(const trace *t)
+{
+    return t->a->logprob || t->a->loss ? WEIR_FINAL : 0;
+}
+
 static int prepare(trace *t)
 {
     weir_err err = {0};
+    const int code = t->a->loss ? weir_gradient_open(&t->gradient, &t->s) : WEIR_EXIT_OK;
+    if (code != WEIR_EXIT_OK)
+        return code;
     if (t->a->logprob && weir_logprobs_new(&t->logprob, t->a->session.run.batch, &err) != WEIR_OK)
         return weir_cli_fail(t->cli, &err);
-    return weir_session_prepare(&t->s, t->a->logprob ? WEIR_FINAL : 0);
+    return weir_session_prepare(&t->s, pass_flags(t));
 }
 
 static int open_all(trace *t)
@@ -243,6 +281,8 @@ static int open_all(trace *t)
     if (t->a->list_hooks || code != WEIR_EXIT_OK)
         return code;
     code = weir_session_text(&t->s);
+    if (code == WEIR_EXIT_OK && t->a->loss)
+        code = weir_gradient_parse(&t->gradient, &t->s, t->a->loss);
     if (code == WEIR_EXIT_OK)
         code = weir_session_run(&t->s);
     if (code == WEIR_EXIT_OK && !t->a->dump && weir_attach_only_writes(&t->s.attach))
@@ -283,25 +323,30 @@ static weir_status write_rows(trace *t, const weir_batch *b, weir_err *err)
     return write_tokens(t, b, row, b->kept.n, err);
 }
 
+/* There, and with --loss back. */
+static weir_status run_pass(trace *t, const weir_batch *b, weir_err *err)
+{
+    weir_status s = weir_run_forward(t->s.run, b->seq, b->n_seq, pass_flags(t), err);
+    if (s == WEIR_OK && t->a->logprob)
+        s = weir_logprobs_find(&t->logprob, t->s.run, b, err);
+    if (s == WEIR_OK && t->a->loss)
+        s = weir_gradient_back(&t->gradient, b, err);
+    if (s != WEIR_STOP || !t->dump)
+        return s;
+    t->keep = true;
+    return weir_fail(err, WEIR_E_HOOK,
+                     "a hook stopped in the middle of a pass, whose rows are therefore not whole "
+                     "(on_end may stop behind them)");
+}
+
 /* One batch through the model and into the file. */
 static weir_status run_batch(trace *t, const weir_batch *b, weir_err *err)
 {
     weir_status s = WEIR_OK;
     if (b->restart)
         weir_run_slot_reset(t->s.run, 0);
-    if (b->n_seq) {
-        s = weir_run_forward(t->s.run, b->seq, b->n_seq, t->a->logprob ? WEIR_FINAL : 0, err);
-        if (s == WEIR_STOP && t->dump) {
-            t->keep = true;
-            return weir_fail(err, WEIR_E_HOOK,
-                             "a hook stopped in the middle of a pass, whose rows are therefore not whole "
-                             "(on_end may stop behind them)");
-        }
-        if (s != WEIR_OK)
-            return s;
-        if (t->a->logprob)
-            WEIR_TRY(weir_logprobs_find(&t->logprob, t->s.run, b, err));
-    }
+    if (b->n_seq && (s = run_pass(t, b, err)) != WEIR_OK)
+        return s;
     if (t->dump) {
         WEIR_TRY(write_rows(t, b, err));
         WEIR_TRY(weir_dump_flush(t->dump, err));
@@ -489,9 +534,11 @@ static void close_all(trace *t)
 {
     weir_by_layer_close(&t->by_layer, false);
     weir_selector_free(t->sel);
+    weir_gradient_close(&t->gradient);
     weir_session_close(&t->s);
     weir_logprobs_free(&t->logprob);
-    void *const own[] = {t->layers, t->hooks, t->sites, t->command_line, t->interventions, t->edits, t->identity, t->hook_text};
+    void *const own[] = {t->layers,        t->hooks, t->sites,    t->command_line,
+                         t->interventions, t->edits, t->identity, t->hook_text};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);
 }
@@ -499,7 +546,10 @@ static void close_all(trace *t)
 static int run(weir_cli *cli, void *args)
 {
     const trace_args *a = args;
-    trace t = {.cli = cli, .a = a, .s = {.cli = cli, .a = &a->session, .by_layer = a->order == 1}, .start = weir_now()};
+    trace t = {.cli = cli,
+               .a = a,
+               .s = {.cli = cli, .a = &a->session, .by_layer = a->order == 1, .loss = a->loss},
+               .start = weir_now()};
     cli->quiet = a->session.out.quiet;
     int code = open_all(&t);
     if (code == WEIR_EXIT_OK && a->list_hooks) {
@@ -526,6 +576,7 @@ const weir_tool weir_tool_trace = {
              "that come with brook.",
     .example = "weir trace --layer 6 --dump mlp.h5\n"
                "weir trace --layer 0-3 --site resid_post --positions last --dump last.h5 'The river bends.'\n"
+               "weir trace --loss nll --layer 6 --site resid_post,resid_post_grad --dump grad.h5 'The river bends.'\n"
                "weir trace --list-hooks --layer 6",
     .options = options,
     .rules = rules,

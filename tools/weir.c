@@ -27,7 +27,7 @@ static void print_tools(FILE *out)
 {
     fprintf(out, "usage: weir TOOL [options] ...\n\n"
                  "Measures and steers the residual stream of a transformer.\n\nTools\n");
-    for (int i = 0; i < weir_tool_count; i++)
+    for (int i = 0; i < weir_n_tools; i++)
         fprintf(out, "  %-16s%s\n", weir_tool_table[i]->name, weir_tool_table[i]->summary);
     fprintf(out,
             "\n`weir help TOOL` or `weir TOOL --help` says more about one; `weir --version` prints the version.\n");

@@ -62,8 +62,8 @@ static void write_escape(FILE *f, uint32_t cp)
         fprintf(f, "\\u%04x\\u%04x", 0xd800 + ((cp - 0x10000) >> 10), 0xdc00 + (cp & 0x3ff));
 }
 
-/* The character at p[0], *len bytes long, must not stand as it is: JSON forbids it, or a terminal would act on it. A byte
- * that belongs to no character neither. */
+/* The character at p[0], *len bytes long, must not stand as it is: JSON forbids it, or a terminal would act on it. A
+ * byte that belongs to no character neither. */
 static bool needs_escape(const char *p, size_t n, int *len)
 {
     *len = weir_utf8_len(p, n);
@@ -166,6 +166,16 @@ void weir_jsonw_double(weir_jsonw *w, double v)
 void weir_jsonw_float(weir_jsonw *w, float v)
 {
     write_number(w, (double)v, true);
+}
+
+void weir_jsonw_real(weir_jsonw *w, double v)
+{
+    if (!(fabs(v) < 1e15) || v != floor(v)) {
+        weir_jsonw_double(w, v);
+        return;
+    }
+    before_value(w);
+    fprintf(w->f, "%s%lld.0", signbit(v) ? "-" : "", (long long)fabs(v));
 }
 
 void weir_jsonw_bool(weir_jsonw *w, bool v)

@@ -1,4 +1,4 @@
-/* The tokens of an answer behind its prompt. */
+/* Prompts, and the tokens of an answer behind them. */
 #include <string.h>
 
 #include <weir/facts.h>
@@ -36,6 +36,20 @@ weir_str weir_prompt_trim(const char *prompt)
     while (n && (prompt[n - 1] == ' ' || prompt[n - 1] == '\n'))
         n--;
     return (weir_str){prompt, n};
+}
+
+char *weir_fact_prompt(const char *prompt, const char *subject)
+{
+    const char *at = strstr(prompt, "{}");
+    const size_t n = strlen(prompt), before = at ? (size_t)(at - prompt) : n, subject_n = at ? strlen(subject) : 0;
+    char *text = weir_calloc(n + subject_n + 1, 1);
+    if (!text)
+        return NULL;
+    memcpy(text, prompt, before);
+    memcpy(text + before, subject, subject_n);
+    if (at)
+        memcpy(text + before + subject_n, at + 2, n - before - 2);
+    return text;
 }
 
 weir_status weir_answer_tokens(const weir_tokenizer *tok, const char *prompt, const char *answer, int32_t **id,

@@ -8,7 +8,8 @@
 #include "../run/state.h"
 #include "answer.h"
 
-enum { ROWS = 512, WANTED = 64 /* rows of logits at once */ };
+enum { ROWS = 512 /* of questions in a pass */, LEAST = 64 /* rows and tokens of the first run */ };
+enum { WANTED = 64 /* rows of logits at once */ };
 
 /* A position whose logits are wanted: a token of an answer. */
 typedef struct wanted {
@@ -23,14 +24,14 @@ struct weir_asker {
     const weir_spec *spec;
     weir_asker_options o;
     weir_run *run;
-    int64_t max_rows;
+    int64_t max_rows, max_len; /* what the run has room for */
     int32_t bos;
     weir_tokens t;
     /* a pass */
-    int32_t *id;   /* [max_rows] */
-    weir_seq *seq; /* [max_rows] */
-    wanted *want;  /* [max_rows] */
-    int64_t n_rows, n_seq, n_want;
+    int32_t *id; /* [the larger of ROWS and the context], these three */
+    weir_seq *seq;
+    wanted *want;
+    int64_t n_rows, n_seq, n_want, longest;
     float *h;      /* [WANTED,C] */
     float *logits; /* [WANTED,V] */
 };
@@ -41,9 +42,30 @@ static weir_status make_run(weir_asker *a, weir_err *err)
     weir_run_options_init(&o);
     o.threads = a->o.threads, o.kernel = a->o.kernel, o.memory = a->o.memory;
     o.edits = a->o.edits, o.n_edits = a->o.n_edits;
-    o.max_rows = a->max_rows, o.slots = 1;
+    o.max_rows = a->max_rows, o.max_len = a->max_len, o.slots = 1;
     WEIR_TRY(weir_run_new(&a->run, a->model, &o, err));
     return weir_run_prepare(a->run, WEIR_FINAL, err);
+}
+
+static int64_t grown(int64_t room, int64_t need, int64_t most)
+{
+    while (room < need)
+        room *= 2;
+    return room < most ? room : most;
+}
+
+/* Room for so many rows, of sequences so long: short questions of a model with a long context should not pay for that.
+ * A run that has too little is made anew; weights stay with the model. */
+static weir_status fit(weir_asker *a, int64_t rows, int64_t len, weir_err *err)
+{
+    const int64_t ctx = a->spec->ctx;
+    if (a->run && rows <= a->max_rows && len <= a->max_len)
+        return WEIR_OK;
+    weir_run_free(a->run);
+    a->run = NULL;
+    a->max_rows = grown(a->max_rows, rows, ctx < ROWS ? ROWS : ctx);
+    a->max_len = grown(a->max_len, len, ctx);
+    return make_run(a, err);
 }
 
 weir_status weir_asker_new(weir_asker **out, const weir_model *m, const weir_tokenizer *tok,
@@ -55,15 +77,15 @@ weir_status weir_asker_new(weir_asker **out, const weir_model *m, const weir_tok
         return weir_nomem(err, "what asks a model");
     const weir_spec *s = weir_model_spec(m);
     *a = (weir_asker){.model = m, .tok = tok, .spec = s, .o = *o, .bos = o->bos ? weir_tokenizer_bos(tok) : -1};
-    a->max_rows = s->ctx < ROWS ? ROWS : s->ctx;
-    const size_t rows = (size_t)a->max_rows;
+    a->max_rows = LEAST, a->max_len = s->ctx < LEAST ? s->ctx : LEAST;
+    const size_t rows = (size_t)(s->ctx < ROWS ? ROWS : s->ctx);
     a->id = weir_calloc(rows, sizeof *a->id);
     a->seq = weir_calloc(rows, sizeof *a->seq);
     a->want = weir_calloc(rows, sizeof *a->want);
     a->h = weir_calloc(WANTED, (size_t)s->C * sizeof *a->h);
     a->logits = weir_calloc(WANTED, (size_t)s->V * sizeof *a->logits);
     weir_status st =
-        a->id && a->seq && a->want && a->h && a->logits ? make_run(a, err) : weir_nomem(err, "what asks a model");
+        a->id && a->seq && a->want && a->h && a->logits ? fit(a, 1, 1, err) : weir_nomem(err, "what asks a model");
     if (st != WEIR_OK)
         weir_asker_free(a);
     else
@@ -83,6 +105,11 @@ void weir_asker_free(weir_asker *a)
     weir_free(a->h);
     weir_free(a->logits);
     weir_free(a);
+}
+
+static weir_status not_finite(weir_err *err)
+{
+    return weir_fail(err, WEIR_E_ARG, "the model's logits are not finite");
 }
 
 /* --- logits of the wanted rows */
@@ -125,7 +152,7 @@ static weir_status note(weir_asker *a, const wanted *w, const float *x, weir_ans
     weir_row_sum sum;
     weir_op_row_sums(a->run->kern, a->run->threads, &sum, x, v, 1, v);
     if (!isfinite(sum.log_sum))
-        return weir_fail(err, WEIR_E_ARG, "the model's logits are not finite");
+        return not_finite(err);
     const int32_t top = likeliest(x, v);
     weir_answer *r = &answer[w->question];
     if (w->first)
@@ -146,6 +173,7 @@ static weir_status run_pass(weir_asker *a, weir_answer *answer, weir_err *err)
 {
     if (!a->n_seq)
         return WEIR_OK;
+    WEIR_TRY(fit(a, a->n_rows, a->longest, err));
     WEIR_TRY(weir_run_forward(a->run, a->seq, a->n_seq, WEIR_FINAL, err));
     for (int64_t i = 0; i < a->n_want; i += WANTED) {
         const int64_t n = a->n_want - i < WANTED ? a->n_want - i : WANTED;
@@ -153,7 +181,7 @@ static weir_status run_pass(weir_asker *a, weir_answer *answer, weir_err *err)
         for (int64_t j = 0; j < n; j++)
             WEIR_TRY(note(a, &a->want[i + j], a->logits + j * a->spec->V, answer, err));
     }
-    a->n_rows = a->n_seq = a->n_want = 0;
+    a->n_rows = a->n_seq = a->n_want = a->longest = 0;
     return WEIR_OK;
 }
 
@@ -169,7 +197,7 @@ static weir_status add(weir_asker *a, const weir_question *q, int64_t index, wei
                          q->prompt, (long long)n, (long long)a->spec->ctx);
     if (bos + first == 0)
         return weir_fail(err, WEIR_E_ARG, "\"%.200s\" is asked behind nothing: a prompt is needed", q->answer);
-    if (a->n_rows + n > a->max_rows)
+    if (a->n_rows + n > ROWS)
         WEIR_TRY(run_pass(a, answer, err));
     int32_t *id = a->id + a->n_rows;
     id[0] = a->bos;
@@ -179,12 +207,13 @@ static weir_status add(weir_asker *a, const weir_question *q, int64_t index, wei
             (wanted){.row = a->n_rows + bos + i - 1, .question = index, .token = a->t.id[i], .first = i == first};
     a->seq[a->n_seq++] = (weir_seq){.ids = id, .n = n, .slot = -1};
     a->n_rows += n;
+    a->longest = n > a->longest ? n : a->longest;
     return WEIR_OK;
 }
 
 weir_status weir_asker_ask(weir_asker *a, const weir_question *q, int64_t n, weir_answer *answer, weir_err *err)
 {
-    a->n_rows = a->n_seq = a->n_want = 0;
+    a->n_rows = a->n_seq = a->n_want = a->longest = 0;
     for (int64_t i = 0; i < n; i++)
         WEIR_TRY(add(a, &q[i], i, answer, err));
     WEIR_TRY(run_pass(a, answer, err));
@@ -207,8 +236,9 @@ weir_status weir_asker_continue(weir_asker *a, const char *prompt, int64_t n, in
                          (long long)(bos + a->t.n), (long long)a->spec->ctx);
     a->id[0] = a->bos;
     memcpy(a->id + bos, a->t.id, (size_t)a->t.n * sizeof *a->id);
-    weir_run_slot_reset(a->run, 0);
     weir_seq s = {.ids = a->id, .n = bos + a->t.n, .slot = 0};
+    WEIR_TRY(fit(a, s.n, s.n + n < a->spec->ctx ? s.n + n : a->spec->ctx, err));
+    weir_run_slot_reset(a->run, 0);
     for (int64_t used = s.n; *made < n && used <= a->spec->ctx; used++) {
         WEIR_TRY(weir_run_forward(a->run, &s, 1, WEIR_FINAL, err));
         WEIR_TRY(weir_run_logits(a->run, s.n - 1, 1, a->logits, err));
@@ -230,6 +260,7 @@ static weir_status window(weir_asker *a, const int32_t *ids, int64_t n, int32_t 
     const weir_seq s = {.ids = ids, .n = n - 1, .slot = -1};
     for (int64_t i = 0; i < n - 1; i++)
         target[i] = ids[i + 1];
+    WEIR_TRY(fit(a, s.n, s.n, err));
     WEIR_TRY(weir_run_forward(a->run, &s, 1, WEIR_FINAL, err));
     WEIR_TRY(weir_run_logprobs(a->run, target, logprob, err));
     for (int64_t i = 0; i < n - 1; i++)
@@ -265,9 +296,12 @@ weir_status weir_asker_text(weir_asker *a, const char *text, size_t len, double 
     weir_free(id);
     weir_free(target);
     weir_free(logprob);
-    if (s == WEIR_OK && *tokens)
+    WEIR_TRY(s);
+    if (!isfinite(sum))
+        return not_finite(err);
+    if (*tokens)
         *nll = sum / (double)*tokens;
-    return s;
+    return WEIR_OK;
 }
 
 weir_status weir_asker_texts(weir_asker *a, const weir_str *text, int64_t n, double *nll, int64_t *tokens,

@@ -3,40 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "../io/filemap.h"
-#include "../model/object.h"
+#include "../io/object.h"
 
 enum { MOST_ITEMS = 1 << 16 }; /* of a list or pattern table */
-
-typedef struct source {
-    weir_filemap map;
-    weir_arena *arena;
-    weir_object o;
-} source;
-
-static weir_status open_source(source *s, weir_arena *arena, const char *path, weir_err *err)
-{
-    *s = (source){.arena = arena};
-    WEIR_TRY(weir_filemap_open(&s->map, path, err));
-    const weir_str text = {(const char *)s->map.data, s->map.size};
-    const weir_status st = weir_object_read(&s->o, arena, text, path, err);
-    if (st != WEIR_OK)
-        weir_filemap_close(&s->map);
-    return st;
-}
-
-/* A key's value; NULL: absent or null. */
-static const weir_pair *value_of(const source *s, const char *key)
-{
-    const weir_pair *p = weir_object_find(&s->o, key);
-    return p && !weir_pair_is_null(p) ? p : NULL;
-}
-
-static weir_status read_string(const source *s, const char *key, const char **out, weir_err *err)
-{
-    const weir_pair *p = value_of(s, key);
-    return p ? weir_pair_string(&s->o, p, s->arena, out, err) : WEIR_OK;
-}
 
 static bool raw_is(const weir_pair *p, const char *text)
 {
@@ -102,40 +71,40 @@ static bool is_off(const weir_pair *p)
 }
 
 /* use_dora, modules_to_save, lora_bias, alora_invocation_tokens, ..., and what later versions think of. */
-static weir_status refuse_extras(const source *s, weir_err *err)
+static weir_status refuse_extras(const weir_object *o, weir_err *err)
 {
-    for (int64_t i = 0; i < s->o.n; i++) {
-        const weir_pair *p = &s->o.pair[i];
+    for (int64_t i = 0; i < o->n; i++) {
+        const weir_pair *p = &o->pair[i];
         if (!is_harmless(p->key) && !is_off(p))
-            return weir_pair_fail(&s->o, p, err, WEIR_E_UNSUPPORTED,
+            return weir_pair_fail(o, p, err, WEIR_E_UNSUPPORTED,
                                   "weir loads plain LoRA adapters, in which this is off");
     }
     return WEIR_OK;
 }
 
 /* A string that must be this one; absent: fine. */
-static weir_status check_word(const source *s, const char *key, const char *word, weir_err *err)
+static weir_status check_word(const weir_object *o, const char *key, const char *word, weir_err *err)
 {
     const char *text = word;
-    WEIR_TRY(read_string(s, key, &text, err));
+    WEIR_TRY(weir_object_string(o, key, &text, err));
     if (strcmp(text, word) == 0)
         return WEIR_OK;
-    return weir_pair_fail(&s->o, weir_object_find(&s->o, key), err, WEIR_E_UNSUPPORTED,
+    return weir_pair_fail(o, weir_object_find(o, key), err, WEIR_E_UNSUPPORTED,
                           "\"%.64s\" is not supported; weir loads adapters that have \"%s\"", text, word);
 }
 
 /* Some ways to begin change the base model's weights, and the adapter is then the difference to those. */
-static weir_status check_beginning(const source *s, weir_err *err)
+static weir_status check_beginning(const weir_object *o, weir_err *err)
 {
     static const char *const moved[] = {"pissa", "olora", "corda", "loftq", "lora_ga"};
-    const weir_pair *p = value_of(s, "init_lora_weights");
+    const weir_pair *p = weir_object_value(o, "init_lora_weights");
     const char *text = "";
     if (!p || !begins(p, '"'))
         return WEIR_OK;
-    WEIR_TRY(weir_pair_string(&s->o, p, s->arena, &text, err));
+    WEIR_TRY(weir_pair_string(o, p, &text, err));
     for (size_t i = 0; i < sizeof moved / sizeof *moved; i++)
         if (strncmp(text, moved[i], strlen(moved[i])) == 0)
-            return weir_pair_fail(&s->o, p, err, WEIR_E_UNSUPPORTED,
+            return weir_pair_fail(o, p, err, WEIR_E_UNSUPPORTED,
                                   "\"%.64s\" changes the base model's own weights: convert the adapter with PEFT's "
                                   "path_initial_model_for_weight_conversion",
                                   text);
@@ -145,24 +114,23 @@ static weir_status check_beginning(const source *s, weir_err *err)
 /* --- lists */
 
 /* Entries of an array or object. */
-static weir_status count(const source *s, const weir_pair *p, bool object, int64_t *most, weir_err *err)
+static weir_status count(const weir_object *o, const weir_pair *p, bool object, int64_t *most, weir_err *err)
 {
     weir_json j;
     weir_err local = {0};
     weir_str key;
     *most = 0;
-    weir_pair_reader(&s->o, p, &j, &local);
+    weir_pair_reader(o, p, &j, &local);
     object ? weir_json_object(&j) : weir_json_array(&j);
     for (; object ? weir_json_key(&j, &key) : weir_json_item(&j); ++*most)
         weir_json_skip(&j);
-    WEIR_TRY(weir_pair_done(&s->o, p, &j, &local, err));
-    return *most <= MOST_ITEMS ? WEIR_OK
-                               : weir_pair_fail(&s->o, p, err, WEIR_E_FORMAT, "more than %d entries", MOST_ITEMS);
+    WEIR_TRY(weir_pair_done(o, p, &j, &local, err));
+    return *most <= MOST_ITEMS ? WEIR_OK : weir_pair_fail(o, p, err, WEIR_E_FORMAT, "more than %d entries", MOST_ITEMS);
 }
 
-static weir_status read_targets(weir_adapter *a, const source *s, weir_err *err)
+static weir_status read_targets(weir_adapter *a, const weir_object *o, weir_err *err)
 {
-    const weir_pair *p = value_of(s, "target_modules");
+    const weir_pair *p = weir_object_value(o, "target_modules");
     weir_json j;
     weir_err local = {0};
     int64_t most, n = 0;
@@ -170,26 +138,26 @@ static weir_status read_targets(weir_adapter *a, const source *s, weir_err *err)
     a->n_target = -1;
     if (!p || begins(p, '"'))
         return WEIR_OK;
-    WEIR_TRY(count(s, p, false, &most, err));
-    const char **name = weir_arena_alloc(s->arena, (size_t)most + 1, sizeof *name);
+    WEIR_TRY(count(o, p, false, &most, err));
+    const char **name = weir_arena_alloc(o->arena, (size_t)most + 1, sizeof *name);
     if (!name)
         return weir_nomem(err, "an adapter");
-    weir_pair_reader(&s->o, p, &j, &local);
+    weir_pair_reader(o, p, &j, &local);
     weir_json_array(&j);
     while (weir_json_item(&j)) {
         const weir_str t = weir_json_string(&j);
-        name[n] = weir_arena_strndup(s->arena, t.n ? t.p : "", t.n);
+        name[n] = weir_arena_strndup(o->arena, t.n ? t.p : "", t.n);
         room = room && name[n++];
     }
-    WEIR_TRY(weir_pair_done(&s->o, p, &j, &local, err));
+    WEIR_TRY(weir_pair_done(o, p, &j, &local, err));
     a->target = name;
     a->n_target = n;
     return room ? WEIR_OK : weir_nomem(err, "an adapter");
 }
 
-static weir_status read_layers(weir_adapter *a, const source *s, weir_err *err)
+static weir_status read_layers(weir_adapter *a, const weir_object *o, weir_err *err)
 {
-    const weir_pair *p = value_of(s, "layers_to_transform");
+    const weir_pair *p = weir_object_value(o, "layers_to_transform");
     weir_json j;
     weir_err local = {0};
     int64_t most = 1, n = 0;
@@ -198,19 +166,19 @@ static weir_status read_layers(weir_adapter *a, const source *s, weir_err *err)
         return WEIR_OK;
     const bool list = begins(p, '[');
     if (list)
-        WEIR_TRY(count(s, p, false, &most, err));
-    int64_t *layer = weir_arena_alloc(s->arena, (size_t)most + 1, sizeof *layer);
+        WEIR_TRY(count(o, p, false, &most, err));
+    int64_t *layer = weir_arena_alloc(o->arena, (size_t)most + 1, sizeof *layer);
     if (!layer)
         return weir_nomem(err, "an adapter");
     if (!list) {
-        WEIR_TRY(weir_pair_int(&s->o, p, layer, err));
+        WEIR_TRY(weir_pair_int(o, p, layer, err));
         n = 1;
     } else {
-        weir_pair_reader(&s->o, p, &j, &local);
+        weir_pair_reader(o, p, &j, &local);
         weir_json_array(&j);
         while (weir_json_item(&j))
             layer[n++] = weir_json_int(&j);
-        WEIR_TRY(weir_pair_done(&s->o, p, &j, &local, err));
+        WEIR_TRY(weir_pair_done(o, p, &j, &local, err));
     }
     a->layer = layer;
     a->n_layers = n;
@@ -241,10 +209,10 @@ static char *plain_name(weir_arena *arena, weir_str key)
     return name;
 }
 
-static weir_status read_patterns(const source *s, const char *which, const weir_adapter_pattern **out, int64_t *n_out,
-                                 weir_err *err)
+static weir_status read_patterns(const weir_object *o, const char *which, const weir_adapter_pattern **out,
+                                 int64_t *n_out, weir_err *err)
 {
-    const weir_pair *p = value_of(s, which);
+    const weir_pair *p = weir_object_value(o, which);
     weir_json j;
     weir_err local = {0};
     weir_str key;
@@ -253,22 +221,21 @@ static weir_status read_patterns(const source *s, const char *which, const weir_
     *n_out = 0;
     if (!p)
         return WEIR_OK;
-    WEIR_TRY(count(s, p, true, &most, err));
-    weir_adapter_pattern *list = weir_arena_alloc(s->arena, (size_t)most + 1, sizeof *list);
+    WEIR_TRY(count(o, p, true, &most, err));
+    weir_adapter_pattern *list = weir_arena_alloc(o->arena, (size_t)most + 1, sizeof *list);
     if (!list)
         return weir_nomem(err, "an adapter");
-    weir_pair_reader(&s->o, p, &j, &local);
+    weir_pair_reader(o, p, &j, &local);
     weir_json_object(&j);
     while (weir_json_key(&j, &key)) {
         names = names && is_name(key);
-        list[n].key = plain_name(s->arena, key);
+        list[n].key = plain_name(o->arena, key);
         room = room && list[n].key;
         list[n++].value = weir_json_double(&j);
     }
-    WEIR_TRY(weir_pair_done(&s->o, p, &j, &local, err));
+    WEIR_TRY(weir_pair_done(o, p, &j, &local, err));
     if (!names)
-        return weir_pair_fail(&s->o, p, err, WEIR_E_UNSUPPORTED,
-                              "a key is a regular expression: weir reads names only");
+        return weir_pair_fail(o, p, err, WEIR_E_UNSUPPORTED, "a key is a regular expression: weir reads names only");
     *out = list;
     *n_out = n;
     return room ? WEIR_OK : weir_nomem(err, "an adapter");
@@ -276,52 +243,53 @@ static weir_status read_patterns(const source *s, const char *which, const weir_
 
 /* --- the numbers */
 
-static weir_status read_numbers(weir_adapter *a, const source *s, weir_err *err)
+static weir_status read_numbers(weir_adapter *a, const weir_object *o, weir_err *err)
 {
-    const weir_pair *r = value_of(s, "r"), *alpha = value_of(s, "lora_alpha"), *rs = value_of(s, "use_rslora");
-    const weir_pair *turned = value_of(s, "fan_in_fan_out");
+    const weir_pair *r = weir_object_value(o, "r"), *alpha = weir_object_value(o, "lora_alpha");
+    const weir_pair *rs = weir_object_value(o, "use_rslora"), *turned = weir_object_value(o, "fan_in_fan_out");
     bool unused;            /* A is [r, in] and B [out, r] whatever way the base weight is stored */
     a->r = 8, a->alpha = 8; /* LoraConfig's defaults */
     if (r)
-        WEIR_TRY(weir_pair_int(&s->o, r, &a->r, err));
+        WEIR_TRY(weir_pair_int(o, r, &a->r, err));
     if (alpha)
-        WEIR_TRY(weir_pair_double(&s->o, alpha, &a->alpha, err));
+        WEIR_TRY(weir_pair_double(o, alpha, &a->alpha, err));
     if (rs)
-        WEIR_TRY(weir_pair_bool(&s->o, rs, &a->rslora, err));
+        WEIR_TRY(weir_pair_bool(o, rs, &a->rslora, err));
     if (turned)
-        WEIR_TRY(weir_pair_bool(&s->o, turned, &unused, err));
+        WEIR_TRY(weir_pair_bool(o, turned, &unused, err));
     if (a->r < 1)
-        return weir_pair_fail(&s->o, r, err, WEIR_E_FORMAT, "%lld: a rank is at least 1", (long long)a->r);
+        return weir_pair_fail(o, r, err, WEIR_E_FORMAT, "%lld: a rank is at least 1", (long long)a->r);
     return WEIR_OK;
 }
 
-static weir_status read_config(weir_adapter *a, const source *s, weir_err *err)
+static weir_status read_config(weir_adapter *a, const weir_object *o, weir_err *err)
 {
-    if (!value_of(s, "peft_type")) {
+    if (!weir_object_value(o, "peft_type")) {
         weir_fail(err, WEIR_E_FORMAT, "peft_type is missing: this is not the configuration of an adapter");
-        return weir_err_where(err, s->o.file, NULL, -1);
+        return weir_err_where(err, o->file, NULL, -1);
     }
-    WEIR_TRY(check_word(s, "peft_type", "LORA", err));
-    WEIR_TRY(check_word(s, "bias", "none", err));
-    WEIR_TRY(refuse_extras(s, err));
-    WEIR_TRY(check_beginning(s, err));
-    WEIR_TRY(read_numbers(a, s, err));
-    WEIR_TRY(read_patterns(s, "rank_pattern", &a->rank, &a->n_rank, err));
-    WEIR_TRY(read_patterns(s, "alpha_pattern", &a->alphas, &a->n_alphas, err));
-    WEIR_TRY(read_targets(a, s, err));
-    WEIR_TRY(read_layers(a, s, err));
-    return read_string(s, "base_model_name_or_path", &a->base_model, err);
+    WEIR_TRY(check_word(o, "peft_type", "LORA", err));
+    WEIR_TRY(check_word(o, "bias", "none", err));
+    WEIR_TRY(refuse_extras(o, err));
+    WEIR_TRY(check_beginning(o, err));
+    WEIR_TRY(read_numbers(a, o, err));
+    WEIR_TRY(read_patterns(o, "rank_pattern", &a->rank, &a->n_rank, err));
+    WEIR_TRY(read_patterns(o, "alpha_pattern", &a->alphas, &a->n_alphas, err));
+    WEIR_TRY(read_targets(a, o, err));
+    WEIR_TRY(read_layers(a, o, err));
+    return weir_object_string(o, "base_model_name_or_path", &a->base_model, err);
 }
 
 weir_status weir_adapter_read(weir_adapter *out, weir_arena *arena, const char *path, weir_err *err)
 {
-    source s;
+    weir_filemap map;
+    weir_object o;
     *out = (weir_adapter){.file = weir_arena_strndup(arena, path, strlen(path))};
     if (!out->file)
         return weir_nomem(err, "an adapter");
-    WEIR_TRY(open_source(&s, arena, path, err));
-    const weir_status st = read_config(out, &s, err);
-    weir_filemap_close(&s.map);
+    WEIR_TRY(weir_object_open(&o, &map, arena, path, err));
+    const weir_status st = read_config(out, &o, err);
+    weir_filemap_close(&map);
     return st;
 }
 
@@ -374,24 +342,25 @@ weir_status weir_adapter_scale(const weir_adapter *a, const char *module, int64_
 
 /* --- edit.json */
 
-static weir_status read_edit_json(weir_edit_json *out, const source *s, weir_err *err)
+static weir_status read_edit_json(weir_edit_json *out, const weir_object *o, weir_err *err)
 {
     static const char *const key[] = {"format", "method", "fingerprint"};
     const char **const to[] = {&out->format, &out->method, &out->fingerprint};
     for (size_t i = 0; i < sizeof key / sizeof *key; i++)
-        WEIR_TRY(read_string(s, key[i], to[i], err));
-    out->text = weir_arena_strndup(s->arena, s->o.text.p, s->o.text.n);
+        WEIR_TRY(weir_object_string(o, key[i], to[i], err));
+    out->text = weir_arena_strndup(o->arena, o->text.p, o->text.n);
     return out->text ? WEIR_OK : weir_nomem(err, "an edit");
 }
 
 weir_status weir_edit_json_read(weir_edit_json *out, weir_arena *arena, const char *path, weir_err *err)
 {
-    source s;
+    weir_filemap map;
+    weir_object o;
     *out = (weir_edit_json){0};
     if (weir_path_is_absent(path)) /* what lies there and cannot be read is no licence to skip the model's check */
         return WEIR_OK;
-    WEIR_TRY(open_source(&s, arena, path, err));
-    const weir_status st = read_edit_json(out, &s, err);
-    weir_filemap_close(&s.map);
+    WEIR_TRY(weir_object_open(&o, &map, arena, path, err));
+    const weir_status st = read_edit_json(out, &o, err);
+    weir_filemap_close(&map);
     return st;
 }

@@ -11,7 +11,8 @@
 typedef struct worker {
     weir_rome *editor;
     weir_asker *base;
-    double text; /* the base's mean -log p of the text; NaN: none, or not known yet */
+    double text; /* the base's mean -log p of the text; NaN: none */
+    bool ready;  /* all of these are there */
 } worker;
 
 typedef struct eval {
@@ -28,32 +29,43 @@ typedef struct eval {
 
 /* --- the control: a Lambda of the same length in a direction that means nothing */
 
-static weir_status randomize(const eval *e, int64_t index, weir_edit **edit, weir_err *err)
+/* dst [r,C]: as long as the rows of v. */
+static void draw(float *dst, const float *v, int64_t r, int64_t c, uint64_t *state)
 {
-    const int64_t c = weir_model_spec(e->model)->C;
-    const weir_update *u = weir_edit_update(*edit, 0);
-    float *v = weir_calloc((size_t)u->r, (size_t)c * sizeof *v);
-    if (!v)
-        return weir_nomem(err, "a random edit");
-    uint64_t state = e->how.seed ^ weir_rng_mix((uint64_t)index);
-    for (int64_t r = 0; r < u->r; r++) {
+    for (int64_t k = 0; k < r; k++, dst += c, v += c) {
         double length = 0, random = 0;
         for (int64_t i = 0; i < c; i++) {
             double sum = 0; /* of twelve uniform numbers: near enough to a normal one */
-            for (int k = 0; k < 12; k++)
-                sum += weir_rng_unit(weir_rng_next(&state));
-            v[r * c + i] = (float)(sum - 6);
-            random += (double)v[r * c + i] * (double)v[r * c + i];
-            length += (double)u->v[r * c + i] * (double)u->v[r * c + i];
+            for (int j = 0; j < 12; j++)
+                sum += weir_rng_unit(weir_rng_next(state));
+            dst[i] = (float)(sum - 6);
+            random += (double)dst[i] * (double)dst[i];
+            length += (double)v[i] * (double)v[i];
         }
         for (int64_t i = 0; i < c; i++)
-            v[r * c + i] = (float)((double)v[r * c + i] * sqrt(length / random));
+            dst[i] = (float)((double)dst[i] * sqrt(length / random));
     }
-    weir_update other = *u;
-    weir_edit *made;
-    other.v = v;
-    const weir_status s = weir_edit_new(&made, e->model, &other, 1, err);
-    weir_free(v);
+}
+
+/* In every matrix that the edit changes. */
+static weir_status randomize(const eval *e, int64_t index, weir_edit **edit, weir_err *err)
+{
+    const int64_t c = weir_model_spec(e->model)->C, n = weir_edit_n(*edit);
+    uint64_t state = e->how.seed ^ weir_rng_mix((uint64_t)index);
+    weir_arena room = {0};
+    weir_edit *made = NULL;
+    weir_update *update = weir_arena_alloc(&room, (size_t)n, sizeof *update);
+    bool ok = update != NULL;
+    for (int64_t i = 0; ok && i < n; i++) {
+        update[i] = *weir_edit_update(*edit, i);
+        float *v = weir_arena_alloc(&room, (size_t)(update[i].r * c), sizeof *v);
+        ok = v != NULL;
+        if (ok)
+            draw(v, update[i].v, update[i].r, c, &state);
+        update[i].v = v;
+    }
+    const weir_status s = ok ? weir_edit_new(&made, e->model, update, n, err) : weir_nomem(err, "a random edit");
+    weir_arena_free(&room);
     if (s == WEIR_OK) {
         weir_edit_free(*edit);
         *edit = made;
@@ -108,12 +120,15 @@ static weir_status measure_edited(const eval *e, const weir_edit *edit, const we
 static weir_status open_worker(const eval *e, worker *w, weir_err *err)
 {
     const weir_asker_options o = asker_options(e, e->o.edits, e->o.n_edits);
-    if (w->editor && w->base)
+    if (w->ready)
         return WEIR_OK;
     if (!w->editor)
         WEIR_TRY(weir_rome_new(&w->editor, e->model, e->tok, e->prefixes, &e->o, err));
-    WEIR_TRY(weir_asker_new(&w->base, e->model, e->tok, &o, err));
-    return measure_text(e, w->base, &w->text, err);
+    if (!w->base)
+        WEIR_TRY(weir_asker_new(&w->base, e->model, e->tok, &o, err));
+    WEIR_TRY(measure_text(e, w->base, &w->text, err));
+    w->ready = true;
+    return WEIR_OK;
 }
 
 static weir_status one(const eval *e, worker *w, const weir_fact *f, weir_rome_result *r)
@@ -123,6 +138,9 @@ static weir_status one(const eval *e, worker *w, const weir_fact *f, weir_rome_r
     WEIR_TRY(open_worker(e, w, &r->err));
     r->text_before = w->text;
     WEIR_TRY(measure(e, w->base, f, &r->before, &r->entropy_before, &r->err));
+    r->left_out = e->how.known && r->before.rewrite != 0;
+    if (r->left_out)
+        return WEIR_OK;
     weir_status s = weir_rome_make(w->editor, &q, 1, &edit, &r->report, &r->err);
     if (s == WEIR_OK && e->how.random)
         s = randomize(e, r->index, &edit, &r->err);
@@ -143,13 +161,15 @@ static void record(void *ctx, int64_t i, int thread)
 /* --- all of them */
 
 static weir_status run(eval *e, int64_t first, int64_t end, int64_t block,
-                       weir_status (*take)(void *user, const weir_rome_result *r), void *user)
+                       weir_status (*take)(void *user, const weir_rome_result *r), void *user, weir_err *err)
 {
     for (e->first = first; e->first < end; e->first += block) {
         const int64_t n = end - e->first < block ? end - e->first : block;
         weir_parallel_for(e->how.jobs, n, 1, record, e);
         weir_status s = WEIR_OK;
         for (int64_t i = 0; i < n; i++) {
+            if (s == WEIR_OK && e->result[i].status == WEIR_E_NOMEM) /* no fault of the record's */
+                s = weir_fail(err, WEIR_E_NOMEM, "%s", e->result[i].err.msg);
             if (s == WEIR_OK)
                 s = take(user, &e->result[i]);
             weir_rome_report_free(&e->result[i].report);
@@ -174,7 +194,7 @@ weir_status weir_fact_list_eval(const weir_model *m, const weir_tokenizer *tok, 
     e.worker = weir_calloc((size_t)e.how.jobs, sizeof *e.worker);
     e.result = weir_calloc((size_t)block, sizeof *e.result);
     const weir_status s =
-        e.worker && e.result ? run(&e, first, end, block, take, user) : weir_nomem(err, "an evaluation");
+        e.worker && e.result ? run(&e, first, end, block, take, user, err) : weir_nomem(err, "an evaluation");
     for (int i = 0; e.worker && i < e.how.jobs; i++) {
         weir_rome_free(e.worker[i].editor);
         weir_asker_free(e.worker[i].base);

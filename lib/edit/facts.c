@@ -89,8 +89,8 @@ static void rewrite(record *r, weir_json *j)
     }
 }
 
-/* A key of the flat form; false: it is none. */
-static bool flat_key(record *r, weir_json *j, weir_str key)
+/* A key of the flat form, or one that says nothing here. */
+static void flat_key(record *r, weir_json *j, weir_str key)
 {
     const struct {
         const char *name;
@@ -103,15 +103,13 @@ static bool flat_key(record *r, weir_json *j, weir_str key)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (weir_str_eq(key, texts[i].name)) {
             *texts[i].at = string(r, j);
-            return r->flat = true;
+            r->flat = true;
+            return;
         }
     if (weir_str_eq(key, "rephrase_prompt"))
         list(r, j, &r->paraphrase);
     else if (weir_str_eq(key, "locality_prompt"))
         list(r, j, &r->neighbour);
-    else
-        return false;
-    return true;
 }
 
 static void read_keys(record *r, weir_json *j)

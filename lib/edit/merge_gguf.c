@@ -7,6 +7,7 @@
 
 #include "../base/log.h"
 #include "../io/gguf.h"
+#include "../io/safetensors_write.h"
 #include "../model/export.h"
 #include "merge.h"
 
@@ -103,49 +104,16 @@ static void write_config(void *ctx, FILE *out)
 
 /* --- model.safetensors */
 
-static void write_entry(weir_jsonw *j, const weir_export_tensor *t, int64_t *at)
+static void write_head(const writing *w, FILE *out)
 {
-    weir_jsonw_key(j, t->name);
-    weir_jsonw_object(j);
-    weir_jsonw_key_cstr(j, "dtype", "F32");
-    weir_jsonw_key(j, "shape");
-    weir_jsonw_array(j);
-    if (t->rank > 1)
-        weir_jsonw_int(j, t->rows);
-    weir_jsonw_int(j, t->width);
-    weir_jsonw_end(j);
-    weir_jsonw_key(j, "data_offsets");
-    weir_jsonw_array(j);
-    weir_jsonw_int(j, *at);
-    weir_jsonw_int(j, *at += t->rows * t->width * (int64_t)sizeof(float));
-    weir_jsonw_end(j);
-    weir_jsonw_end(j);
-}
-
-/* The length comes first. Spaces bring the numbers behind it to a multiple of 8 bytes. */
-static void write_header(const writing *w, FILE *out)
-{
-    weir_jsonw j;
-    uint8_t length[8] = {0};
-    int64_t at = 0;
-    fwrite(length, 1, sizeof length, out);
-    weir_jsonw_init(&j, out);
-    weir_jsonw_object(&j);
-    weir_jsonw_key(&j, "__metadata__");
-    weir_jsonw_object(&j);
-    weir_jsonw_key_cstr(&j, "format", "pt");
-    weir_jsonw_end(&j);
-    for (int64_t i = 0; i < weir_export_n(w->x); i++)
-        write_entry(&j, weir_export_at(w->x, i), &at);
-    weir_jsonw_end(&j);
-    while (ftell(out) % 8)
-        fputc(' ', out);
-    const int64_t end = ftell(out), n = end - (int64_t)sizeof length;
-    for (int i = 0; i < 8; i++)
-        length[i] = (uint8_t)(n >> 8 * i);
-    fseek(out, 0, SEEK_SET);
-    fwrite(length, 1, sizeof length, out);
-    fseek(out, end, SEEK_SET);
+    weir_st_head h;
+    weir_st_head_begin(&h, out, "pt");
+    for (int64_t i = 0; i < weir_export_n(w->x); i++) {
+        const weir_export_tensor *t = weir_export_at(w->x, i);
+        const int64_t shape[] = {t->rows, t->width};
+        weir_st_head_add(&h, t->name, t->rank, t->rank > 1 ? shape : shape + 1);
+    }
+    weir_st_head_end(&h);
 }
 
 /* The tensor that is being written. */
@@ -225,7 +193,7 @@ static void write_tensors(void *ctx, FILE *out)
         w->status = weir_nomem(w->err, "rows of a tensor");
         return;
     }
-    write_header(w, out);
+    write_head(w, out);
     for (int64_t i = 0; i < weir_export_n(w->x) && w->status == WEIR_OK && !ferror(out); i++) {
         p.t = weir_export_at(w->x, i);
         w->status = write_tensor(&p, w->err);

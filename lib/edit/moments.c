@@ -5,9 +5,11 @@
 
 #include "../base/mem.h"
 #include "../base/parallel.h"
+#include "../kernels/kern.h"
 #include "moments.h"
 
-enum { BLOCK = 64 }; /* rows that are added while one row of the matrix is in the cache */
+enum { BLOCK = 64 }; /* rows that are widened and added before the next ones */
+enum { ROWS = WEIR_OUTER_ROWS, COLUMNS = WEIR_OUTER_COLUMNS };
 
 weir_status weir_moments_new(weir_moments **out, int64_t f, weir_err *err)
 {
@@ -23,8 +25,12 @@ weir_status weir_moments_new(weir_moments **out, int64_t f, weir_err *err)
         return weir_nomem(err, "second moments");
     }
     m->f = f;
-    *out = m;
-    return weir_moments_set_about(m, &(weir_moments_about){0}, err);
+    const weir_status s = weir_moments_set_about(m, &(weir_moments_about){0}, err);
+    if (s != WEIR_OK)
+        weir_moments_free(m);
+    else
+        *out = m;
+    return s;
 }
 
 void weir_moments_free(weir_moments *m)
@@ -37,27 +43,58 @@ void weir_moments_free(weir_moments *m)
     weir_free(m);
 }
 
-/* --- adding rows */
+/* --- adding rows: every element is one chain of rows in ascending order (products are exact), whatever the
+ * tiles, threads and calls */
 
 typedef struct block {
+    const weir_kern *kern;
     weir_moments *m;
-    const float *x; /* [rows,F] */
+    const double *x; /* strips [F / COLUMNS, rounded up][rows][COLUMNS]: whole rows would share few sets of the cache */
     int64_t rows;
 } block;
 
-/* Row i of the matrix. */
-static void add_row(void *ctx, int64_t i, int thread)
+/* Column j of the block's first row; the next row's is COLUMNS further. */
+static const double *column(const block *b, int64_t j)
+{
+    return b->x + j / COLUMNS * COLUMNS * b->rows + j % COLUMNS;
+}
+
+static void pack(const block *b, double *dst, const float *x)
+{
+    const int64_t f = b->m->f;
+    for (int64_t j = 0; j < f; j += COLUMNS)
+        for (int64_t t = 0; t < b->rows; t++, dst += COLUMNS)
+            for (int64_t c = 0; c < COLUMNS; c++)
+                dst[c] = j + c < f ? (double)x[t * f + j + c] : 0;
+}
+
+/* Elements [from, to) of row i, one by one. */
+static void edge(const block *b, int64_t i, int64_t from, int64_t to)
+{
+    const double *xi = column(b, i);
+    for (int64_t j = from; j < to; j++) {
+        const double *xj = column(b, j);
+        double sum = b->m->sum[i * b->m->f + j];
+        for (int64_t t = 0; t < b->rows; t++)
+            sum += xi[t * COLUMNS] * xj[t * COLUMNS];
+        b->m->sum[i * b->m->f + j] = sum;
+    }
+}
+
+/* ROWS rows of the matrix, from the diagonal on. */
+static void add_band(void *ctx, int64_t band, int thread)
 {
     const block *b = ctx;
-    const int64_t f = b->m->f;
-    double *row = b->m->sum + i * f;
+    const int64_t f = b->m->f, i = band * ROWS, rows = f - i < ROWS ? f - i : ROWS;
+    const int64_t first = (i + rows + COLUMNS - 1) / COLUMNS * COLUMNS; /* the first whole strip behind the diagonal */
+    int64_t j = first < f ? first : f;
     (void)thread;
-    for (int64_t t = 0; t < b->rows; t++) {
-        const float *x = b->x + t * f;
-        const double xi = (double)x[i];
-        for (int64_t j = i; j < f; j++)
-            row[j] += xi * (double)x[j];
-    }
+    for (int64_t r = 0; r < rows; r++)
+        edge(b, i + r, i + r, j);
+    for (; rows == ROWS && j + COLUMNS <= f; j += COLUMNS)
+        b->kern->outer(b->m->sum + i * f + j, f, column(b, i), column(b, j), b->rows);
+    for (int64_t r = 0; r < rows; r++)
+        edge(b, i + r, j, f);
 }
 
 weir_status weir_moments_add(weir_moments *m, const float *x, int64_t rows, int threads, weir_err *err)
@@ -66,10 +103,15 @@ weir_status weir_moments_add(weir_moments *m, const float *x, int64_t rows, int 
         if (!isfinite(x[i]))
             return weir_fail(err, WEIR_E_ARG, "neuron %" PRId64 " is %f: second moments need finite keys", i % m->f,
                              (double)x[i]);
+    double *wide = weir_calloc(BLOCK, (size_t)(m->f + COLUMNS) * sizeof *wide);
+    if (!wide)
+        return weir_nomem(err, "second moments");
     for (int64_t t = 0; t < rows; t += BLOCK) {
-        block b = {.m = m, .x = x + t * m->f, .rows = rows - t < BLOCK ? rows - t : BLOCK};
-        weir_parallel_for(threads, m->f, 0, add_row, &b);
+        const block b = {.kern = weir_kern_best(), .m = m, .x = wide, .rows = rows - t < BLOCK ? rows - t : BLOCK};
+        pack(&b, wide, x + t * m->f);
+        weir_parallel_for(threads, (m->f + ROWS - 1) / ROWS, 0, add_band, (void *)&b);
     }
+    weir_free(wide);
     m->count += rows;
     return WEIR_OK;
 }

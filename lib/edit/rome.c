@@ -16,7 +16,8 @@ const char *weir_rome_method_name(weir_rome_method m)
 
 void weir_rome_options_init(weir_rome_options *o)
 {
-    *o = (weir_rome_options){.steps = 40, /* most searches end after ten; the published 20 leave some facts half way */
+    *o = (weir_rome_options){.steps = 20,
+                             .rounds = 5,
                              .rate = 0.5,
                              .kl = 0.0625,
                              .decay = 0.5,
@@ -32,7 +33,7 @@ void weir_rome_options_for(weir_rome_options *o, weir_rome_method method)
     weir_rome_options_init(o);
     o->method = method;
     if (method == WEIR_ROME_COMPAT || method == WEIR_ROME_COMPAT_R)
-        o->steps = 20;
+        o->rounds = 1;
     if (weir_rome_spreads(method))
         o->clamp = 0.75;
     if (method == WEIR_ROME_EMMET)
@@ -43,8 +44,12 @@ static weir_status check_numbers(const weir_rome_options *o, weir_err *err)
 {
     if ((unsigned)o->method >= WEIR_ROME_METHODS)
         return weir_fail(err, WEIR_E_ARG, "method %d: there are %d", (int)o->method, (int)WEIR_ROME_METHODS);
-    if (o->steps < 1 || o->steps > WEIR_ROME_STEPS_MAX)
-        return weir_fail(err, WEIR_E_ARG, "%lld steps: 1 to %d can be", (long long)o->steps, (int)WEIR_ROME_STEPS_MAX);
+    if (o->steps < 2 || o->steps > WEIR_ROME_STEPS_MAX)
+        return weir_fail(err, WEIR_E_ARG, "%lld steps: 2 to %d can be, and the last one only measures",
+                         (long long)o->steps, (int)WEIR_ROME_STEPS_MAX);
+    if (o->rounds < 1 || o->rounds > WEIR_ROME_ROUNDS_MAX)
+        return weir_fail(err, WEIR_E_ARG, "%lld rounds: 1 to %d can be", (long long)o->rounds,
+                         (int)WEIR_ROME_ROUNDS_MAX);
     const struct {
         const char *name;
         double v;

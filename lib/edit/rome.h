@@ -45,6 +45,10 @@ typedef struct weir_rome_rows {
 } weir_rome_rows;
 WEIR_CHECKED weir_status weir_rome_rows_make(weir_rome_rows *r, const weir_tokenizer *tok, const weir_rome_prefixes *p,
                                              const weir_rome_request *q, bool bos, weir_err *err);
+/* Can what is written at the subject change the answer? Behind the model's last layer no token reads another's stream,
+ * so that there the subject has to be the prompt's end: WEIR_E_ARG. */
+WEIR_CHECKED weir_status weir_rome_rows_reach(const weir_rome_rows *r, const weir_rome_request *q, int64_t layer,
+                                              int64_t n_layers, weir_err *err);
 void weir_rome_rows_free(weir_rome_rows *r);
 
 /* --- rome_pass.c */

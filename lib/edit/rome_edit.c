@@ -33,13 +33,14 @@ static void assign(const weir_rome *w, const weir_rome_seen *seen, int64_t texts
 {
     const int64_t f = w->spec->F, c = w->spec->C;
     const weir_rome_method m = w->o.method;
+    const bool consistent = m == WEIR_ROME_CONSISTENT || m == WEIR_ROME_EMMET;
     widen(r->key_at, seen->key, f);
     if (m == WEIR_ROME_PROMPT)
         widen(r->key, seen->key, f);
     else
-        weir_rome_mean(r->key, seen->key, texts, f, false);
-    if (m == WEIR_ROME_CONSISTENT || m == WEIR_ROME_EMMET) {
-        weir_rome_mean(r->v0, seen->value, texts, c, false);
+        weir_rome_mean(r->key, seen->key, texts, f, consistent);
+    if (consistent) {
+        weir_rome_mean(r->v0, seen->value, texts, c, true);
         memcpy(r->now, r->v0, (size_t)c * sizeof *r->now);
         return;
     }
@@ -62,6 +63,37 @@ typedef struct work {
     weir_rome_report *report; /* [n] */
     weir_err *err;
 } work;
+
+/* A change of nothing is no edit: all searches ended before their first step. */
+static weir_status check_deltas(const work *k)
+{
+    for (int64_t i = 0; i < k->n; i++)
+        if (k->report[i].delta > 0)
+            return WEIR_OK;
+    const weir_rome_step *first = &k->report->step[0];
+    if (k->report->steps > 1)
+        return weir_fail(k->err, WEIR_E_ARG,
+                         "the search went nowhere: nothing is left of a change with rate %g, clamp %g", k->w->o.rate,
+                         k->w->o.clamp);
+    return weir_fail(
+        k->err, WEIR_E_ARG,
+        "there is nothing to change: the loss is %.3g before any step, below `enough` (%g), with the target "
+        "at p = %.3g",
+        first->loss, k->w->o.enough, first->p);
+}
+
+/* Nor one whose numbers are too small to be told from 0. */
+static weir_status check_update(const work *k, const weir_edit *e)
+{
+    for (int64_t i = 0; i < weir_edit_n(e); i++) {
+        const weir_update *u = weir_edit_update(e, i);
+        for (int64_t j = 0; j < u->r * k->w->spec->C; j++)
+            if (u->v[j] != 0)
+                return WEIR_OK;
+    }
+    return weir_fail(k->err, WEIR_E_ARG, "the update is 0: its weights leave nothing of a change of length %.3g",
+                     k->report->delta);
+}
 
 /* --- methods that edit one layer */
 
@@ -102,6 +134,8 @@ static weir_status one_layer(work *k, weir_edit **out)
     for (int64_t i = 0; s == WEIR_OK && i < k->n; i++)
         s = find_one(k, i, &l);
     if (s == WEIR_OK)
+        s = check_deltas(k);
+    if (s == WEIR_OK)
         s = weir_rome_layer_solve(k->w, &l, k->q, k->err);
     if (s == WEIR_OK)
         s = report_layer(k, &l);
@@ -134,6 +168,7 @@ static weir_status several_layers(work *k, weir_edit **out)
 {
     for (int64_t i = 0; i < k->n; i++)
         WEIR_TRY(find_z(k, i));
+    WEIR_TRY(check_deltas(k));
     return weir_rome_spread(k->w, k->q, k->rows, k->n, k->z, out, k->report, k->err);
 }
 
@@ -141,8 +176,10 @@ static weir_status several_layers(work *k, weir_edit **out)
 
 static weir_status make_rows(work *k)
 {
+    const weir_rome_options *o = &k->w->o;
     for (int64_t i = 0; i < k->n; i++) {
-        WEIR_TRY(weir_rome_rows_make(&k->rows[i], k->w->tok, k->w->prefixes, &k->q[i], k->w->o.bos, k->err));
+        WEIR_TRY(weir_rome_rows_make(&k->rows[i], k->w->tok, k->w->prefixes, &k->q[i], o->bos, k->err));
+        WEIR_TRY(weir_rome_rows_reach(&k->rows[i], &k->q[i], o->layer[o->n_layers - 1], k->w->spec->L, k->err));
         k->report[i].subject_at = k->rows[i].row[0].subject;
         k->report[i].subject_shared = k->rows[i].shared;
         k->report[i].target_tokens = k->rows[i].n_target;
@@ -186,8 +223,14 @@ weir_status weir_rome_make(weir_rome *w, const weir_rome_request *q, int64_t n, 
     if (!mine)
         return weir_nomem(err, "an edit");
     work k = {.w = w, .q = q, .n = n, .report = mine, .err = err};
-    const weir_status s = edit(&k, out);
+    weir_status s = edit(&k, out);
+    if (s == WEIR_OK)
+        s = check_update(&k, *out);
     release(&k);
+    if (s != WEIR_OK) {
+        weir_edit_free(*out);
+        *out = NULL;
+    }
     for (int64_t i = 0; i < n; i++)
         if (s == WEIR_OK && report)
             report[i] = mine[i];

@@ -88,7 +88,7 @@ static int32_t first_token(const weir_model *m, const weir_tokenizer *tok, uint6
     return id;
 }
 
-/* Line breaks and what acts on a terminal are no part of a sentence; blanks do not stand at its ends. */
+/* Line breaks, tabs and NUL bytes are no part of a sentence; blanks do not stand at its ends. */
 static weir_status keep_text(weir_rome_prefixes *p, char *text, size_t n, weir_err *err)
 {
     for (size_t i = 0; i < n; i++)
@@ -107,7 +107,7 @@ typedef struct sampling {
     const weir_tokenizer *tok;
     weir_run *run;
     weir_sampler *sampler;
-    float *logits;    /* [V] */
+    float *logits;    /* [WAVE,V] */
     int64_t v, known; /* V, and how many of these the tokenizer has: the rest only pads the matrix */
     int32_t *id;      /* [WAVE, longest + 1] */
     int64_t row;      /* longest + 1 */
@@ -128,13 +128,14 @@ static weir_status step(sampling *s, int64_t first, int64_t n, int64_t t)
             q[live++] = (weir_seq){.ids = s->id + i * s->row + t, .n = 1, .slot = (int)i};
         }
     WEIR_TRY(weir_run_forward(s->run, q, live, WEIR_FINAL, s->err));
+    WEIR_TRY(weir_run_logits(s->run, 0, live, s->logits, s->err));
     for (int64_t j = 0; j < live; j++) {
         int32_t *id = s->id + which[j] * s->row;
-        WEIR_TRY(weir_run_logits(s->run, j, 1, s->logits, s->err));
+        float *logits = s->logits + j * s->v;
         for (int64_t k = s->known; k < s->v; k++)
-            s->logits[k] = -INFINITY;
-        WEIR_TRY(weir_sampler_next(s->sampler, s->logits, id, t + 1, (uint64_t)(first + which[j]), (uint64_t)t,
-                                   &id[t + 1], s->err));
+            logits[k] = -INFINITY;
+        WEIR_TRY(weir_sampler_next(s->sampler, logits, id, t + 1, (uint64_t)(first + which[j]), (uint64_t)t, &id[t + 1],
+                                   s->err));
     }
     return WEIR_OK;
 }
@@ -196,7 +197,7 @@ static weir_status prepare(sampling *s, const weir_model *m, const weir_rome_len
     how.temperature = 1, how.top_k = v < TOP_K ? v : TOP_K, how.seed = seed;
     WEIR_TRY(weir_sampler_new(&s->sampler, v, &how, s->err));
     s->v = v, s->known = weir_tokenizer_size(s->tok);
-    s->logits = weir_calloc((size_t)v, sizeof *s->logits);
+    s->logits = weir_calloc(WAVE, (size_t)v * sizeof *s->logits);
     s->id = weir_calloc((size_t)(WAVE * s->row), sizeof *s->id);
     s->tokens = weir_calloc((size_t)s->texts, sizeof *s->tokens);
     if (!s->logits || !s->id || !s->tokens)

@@ -149,3 +149,20 @@ void weir_rome_rows_free(weir_rome_rows *r)
     weir_arena_free(&r->arena);
     *r = (weir_rome_rows){0};
 }
+
+weir_status weir_rome_rows_reach(const weir_rome_rows *r, const weir_rome_request *q, int64_t layer, int64_t n_layers,
+                                 weir_err *err)
+{
+    const weir_rome_row *bare = &r->row[0];
+    if (layer + 1 < n_layers || bare->subject >= bare->n - bare->n_loss)
+        return WEIR_OK;
+    char other[80] = "it has no other";
+    if (n_layers > 1)
+        snprintf(other, sizeof other, n_layers > 2 ? "edit one of 0 to %lld" : "edit layer %lld",
+                 (long long)(n_layers - 2));
+    return weir_fail(
+        err, WEIR_E_ARG,
+        "layer %lld is the last: what it writes at \"%.100s\" reaches no later token, and the answer stands "
+        "behind one: %s, or let the prompt end with the subject",
+        (long long)layer, q->subject, other);
+}

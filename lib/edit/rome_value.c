@@ -1,6 +1,6 @@
-/* The search for v*: Adam (Kingma and Ba, arXiv 1412.6980) on delta, whose length is held below the clamp, as
- * kmeng01/rome's compute_v does it: at most steps - 1 updates, because the last pass only measures. Sums are in double,
- * in ascending order. */
+/* The search for v*: Adam (Kingma and Ba, arXiv 1412.6980) on delta, whose length is held below the clamp. One round
+ * is what kmeng01/rome's compute_v does: at most steps - 1 updates, because the last pass only measures. Where that
+ * left the target unlikely, another follows from the same place. Sums are in double, in ascending order. */
 #include <math.h>
 #include <string.h>
 
@@ -9,6 +9,7 @@
 #define BETA1 0.9
 #define BETA2 0.999
 #define EPSILON 1e-8
+#define REACHED 0.9 /* probability of the target that ends a search with its round */
 
 typedef struct adam {
     float *delta, *grad, *mean, *square; /* [C] */
@@ -79,23 +80,39 @@ static weir_status measure(weir_rome_pass *p, const weir_rome_options *o, adam *
     return WEIR_OK;
 }
 
+/* Adam begins anew, where delta is. */
+static void forget(adam *a)
+{
+    memset(a->mean, 0, (size_t)a->c * sizeof *a->mean);
+    memset(a->square, 0, (size_t)a->c * sizeof *a->square);
+    a->left1 = a->left2 = 1;
+}
+
+static double target_p(const weir_rome_report *r)
+{
+    return exp(-r->step[r->steps - 1].nll * (double)r->target_tokens);
+}
+
 static weir_status search(weir_rome_pass *p, const weir_rome_options *o, adam *a, float *log_q, double v0,
                           weir_rome_report *r, weir_err *err)
 {
     bool clamped = false;
-    for (int64_t t = 0; t < o->steps; t++) {
+    const int64_t most = o->steps * o->rounds;
+    for (int64_t t = 0; t < most; t++) {
         weir_rome_step *step = &r->step[t];
         WEIR_TRY(measure(p, o, a, log_q, v0, t == 0, step, err));
         r->steps = t + 1;
-        if (step->loss < o->enough || t + 1 == o->steps)
+        const bool round_over = r->steps % o->steps == 0;
+        if (step->loss < o->enough || r->steps == most || (round_over && target_p(r) >= REACHED))
             break;
+        if (round_over)
+            forget(a);
         update(a);
         clamped = project(a, o->clamp * v0);
     }
-    const weir_rome_step *last = &r->step[r->steps - 1];
     r->delta = norm(a->delta, a->c);
     r->clamped = clamped;
-    r->converged = last->loss < o->enough || exp(-last->nll * (double)r->target_tokens) > 0.5;
+    r->converged = r->step[r->steps - 1].loss < o->enough || target_p(r) > 0.5;
     return WEIR_OK;
 }
 
@@ -107,7 +124,7 @@ weir_status weir_rome_search(weir_rome_pass *p, const weir_rome_options *o, doub
         return weir_fail(err, WEIR_E_ARG, "the value at the subject has length %f: nothing to begin with", v0);
     adam a = {.delta = delta, .c = c, .rate = o->rate, .left1 = 1, .left2 = 1};
     float *room = weir_calloc(3, (size_t)c * sizeof *room), *log_q = weir_calloc((size_t)v, sizeof *log_q);
-    report->step = weir_calloc((size_t)o->steps, sizeof *report->step);
+    report->step = weir_calloc((size_t)(o->steps * o->rounds), sizeof *report->step);
     report->v0 = v0;
     memset(delta, 0, (size_t)c * sizeof *delta);
     weir_status s = WEIR_OK;

@@ -9,6 +9,7 @@
 
 #include "../io/filemap.h"
 #include "../io/outdir.h"
+#include "../io/safetensors_write.h"
 #include "../model/modules.h"
 #include "config.h"
 
@@ -126,42 +127,23 @@ static void write_config(void *ctx, FILE *out)
 
 /* --- adapter_model.safetensors */
 
-static void write_entry(weir_jsonw *w, const part *p, char letter, int64_t rows, int64_t columns, int64_t *at)
+static void add_half(weir_st_head *h, const part *p, char letter, int64_t rows, int64_t columns)
 {
     char name[sizeof p->module.name + 64];
     snprintf(name, sizeof name, WEIR_EDIT_PREFIX "%s.lora_%c.weight", p->module.name, letter);
-    weir_jsonw_key(w, name);
-    weir_jsonw_object(w);
-    weir_jsonw_key_cstr(w, "dtype", "F32");
-    weir_jsonw_key(w, "shape");
-    weir_jsonw_array(w);
-    weir_jsonw_int(w, rows);
-    weir_jsonw_int(w, columns);
-    weir_jsonw_end(w);
-    weir_jsonw_key(w, "data_offsets");
-    weir_jsonw_array(w);
-    weir_jsonw_int(w, *at);
-    weir_jsonw_int(w, *at += rows * columns * (int64_t)sizeof(float));
-    weir_jsonw_end(w);
-    weir_jsonw_end(w);
+    weir_st_head_add(h, name, 2, (const int64_t[]){rows, columns});
 }
 
-static void write_header(const saver *s, FILE *out)
+static void write_head(const saver *s, FILE *out)
 {
-    weir_jsonw w;
-    int64_t at = 0;
-    weir_jsonw_init(&w, out);
-    weir_jsonw_object(&w);
-    weir_jsonw_key(&w, "__metadata__");
-    weir_jsonw_object(&w);
-    weir_jsonw_key_cstr(&w, "format", "pt");
-    weir_jsonw_end(&w);
+    weir_st_head h;
+    weir_st_head_begin(&h, out, "pt");
     for (int64_t i = 0; i < s->n; i++) {
         const part *p = &s->part[i];
-        write_entry(&w, p, 'A', p->r, p->module.in, &at);
-        write_entry(&w, p, 'B', p->module.out, p->r, &at);
+        add_half(&h, p, 'A', p->r, p->module.in);
+        add_half(&h, p, 'B', p->module.out, p->r);
     }
-    weir_jsonw_end(&w);
+    weir_st_head_end(&h);
 }
 
 static void write_a(const part *p, FILE *out)
@@ -199,21 +181,10 @@ typedef struct tensors {
     weir_status status;
 } tensors;
 
-/* The header's length comes first. Spaces bring the numbers behind it to a multiple of 8 bytes. */
 static void write_tensors(void *ctx, FILE *out)
 {
     tensors *t = ctx;
-    uint8_t length[8];
-    fwrite("\0\0\0\0\0\0\0", 1, sizeof length, out);
-    write_header(t->s, out);
-    while (ftell(out) % 8)
-        fputc(' ', out);
-    const int64_t end = ftell(out), n = end - (int64_t)sizeof length;
-    for (int i = 0; i < 8; i++)
-        length[i] = (uint8_t)(n >> 8 * i);
-    fseek(out, 0, SEEK_SET);
-    fwrite(length, 1, sizeof length, out);
-    fseek(out, end, SEEK_SET);
+    write_head(t->s, out);
     for (int64_t i = 0; i < t->s->n && t->status == WEIR_OK; i++) {
         write_a(&t->s->part[i], out);
         t->status = write_b(t->s, &t->s->part[i], out);

@@ -1,6 +1,5 @@
 /* Scores of a record: the new answer against the true one, behind every prompt. */
 #include <math.h>
-#include <string.h>
 
 #include <weir/facts.h>
 
@@ -39,25 +38,12 @@ static void put(questions *k, const char *prompt, const char *truth, const char 
     k->n++;
 }
 
-static char *spell(const char *prompt, const char *subject)
-{
-    const char *at = strstr(prompt, "{}");
-    weir_buf b = {0};
-    const size_t n = at ? (size_t)(at - prompt) : strlen(prompt);
-    if (weir_buf_add(&b, prompt, n) != WEIR_OK || (at && (weir_buf_add(&b, subject, strlen(subject)) != WEIR_OK ||
-                                                          weir_buf_add(&b, at + 2, strlen(at + 2)) != WEIR_OK))) {
-        weir_buf_free(&b);
-        return NULL;
-    }
-    return b.p;
-}
-
 static bool make(questions *k, const weir_fact *f)
 {
     const size_t n = (size_t)(1 + f->n_paraphrase + f->n_neighbour);
     k->q = weir_calloc(2 * n, sizeof *k->q);
     k->a = weir_calloc(2 * n, sizeof *k->a);
-    k->rewrite = spell(f->prompt, f->subject);
+    k->rewrite = weir_fact_prompt(f->prompt, f->subject);
     if (!k->q || !k->a || !k->rewrite)
         return false;
     put(k, k->rewrite, f->truth, f->target);

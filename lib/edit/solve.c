@@ -41,7 +41,7 @@ static weir_status directions(const weir_solve *s, double *dir, weir_err *err)
     return WEIR_OK;
 }
 
-/* m [n,n] = at . dir, and whether two keys are the same. */
+/* m [n,n] = at . dir, of which only the upper triangle is needed: it is symmetric where there is more than one key. */
 static void gram(const weir_solve *s, const double *dir, double *m)
 {
     const double *at = s->at ? s->at : s->k;
@@ -50,6 +50,7 @@ static void gram(const weir_solve *s, const double *dir, double *m)
             m[i * s->n + j] = dot(at + i * s->f, dir + j * s->f, s->f);
 }
 
+/* Are two of the keys the same, and which? */
 static bool same_keys(const double *m, int64_t n, int64_t *a, int64_t *b)
 {
     for (*a = 0; *a < n; ++*a)

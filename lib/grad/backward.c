@@ -5,6 +5,22 @@
 
 /* --- where it begins and ends */
 
+static int64_t order_of(const weir_grad *g, const weir_point *p)
+{
+    return weir_run_order(g->run, p->layer, p->site);
+}
+
+/* Does the last pass go through the point? The stream that it began with stands at two points: before its first block
+ * and behind the one before. */
+static bool reaches(const weir_grad *g, const weir_point *p)
+{
+    const weir_run *r = g->run;
+    if (r->from == WEIR_EMBEDDING)
+        return true;
+    return order_of(g, p) >= (r->from > 0 ? weir_run_order(r, r->from - 1, WEIR_SITE_RESID_POST)
+                                          : weir_run_order(r, 0, WEIR_SITE_RESID_PRE));
+}
+
 static weir_status check_seeds(const weir_grad *g)
 {
     for (int64_t i = 0; i < g->n_seed; i++) {
@@ -15,26 +31,11 @@ static weir_status check_seeds(const weir_grad *g)
                              s->point ? s->point->name : "no point");
         if (!s->d)
             return weir_fail(g->err, WEIR_E_ARG, "seed %lld, about %s, has no values", (long long)i, s->point->name);
-        if (!weir_grad_reaches(g, s->point))
+        if (!reaches(g, s->point))
             return weir_fail(g->err, WEIR_E_ARG, "seed %lld is about %s: the last pass began behind it", (long long)i,
                              s->point->name);
     }
     return WEIR_OK;
-}
-
-static int64_t order_of(const weir_grad *g, const weir_point *p)
-{
-    return weir_run_order(g->run, p->layer, p->site);
-}
-
-/* The stream that a pass began with stands at two points: before its first block and behind the one before. */
-bool weir_grad_reaches(const weir_grad *g, const weir_point *p)
-{
-    const weir_run *r = g->run;
-    if (r->from == WEIR_EMBEDDING)
-        return true;
-    return order_of(g, p) >= (r->from > 0 ? weir_run_order(r, r->from - 1, WEIR_SITE_RESID_POST)
-                                          : weir_run_order(r, 0, WEIR_SITE_RESID_PRE));
 }
 
 /* Sets g->earliest, INT64_MAX if nobody wants a gradient. */
@@ -47,7 +48,7 @@ static weir_status find_earliest(weir_grad *g)
         const bool hook = g->run->hooks.want[map->n + i] != WEIR_NONE;
         if (!g->to[i] && !hook)
             continue;
-        if (weir_grad_reaches(g, p))
+        if (reaches(g, p))
             g->earliest = order_of(g, p) < g->earliest ? order_of(g, p) : g->earliest;
         else if (g->to[i])
             return weir_fail(g->err, WEIR_E_ARG, "gradients at %s: the last pass began behind it", p->name);

@@ -105,10 +105,6 @@ int64_t weir_grad_point_index(const weir_grad *g, const weir_point *p); /* -1: i
 /* Memory for the walk. */
 WEIR_CHECKED weir_status weir_grad_plan(weir_grad *g);
 
-/* --- backward.c */
-/* Does the last pass go through the point? */
-bool weir_grad_reaches(const weir_grad *g, const weir_point *p);
-
 /* --- arrive.c */
 /* Does somebody look at the gradient at this point, add to it, or change it? */
 bool weir_grad_looks(const weir_grad *g, int64_t layer, weir_site site);

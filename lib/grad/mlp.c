@@ -16,7 +16,7 @@ weir_status weir_grad_mlp(weir_grad *g, const weir_grad_at *at, float *dy)
     weir_grad_product(g, at->w, at->layer, WEIR_MATRIX_DOWN, dy, b->dpost, false);
     WEIR_TRY(weir_grad_arrive(g, at->layer, WEIR_SITE_MLP_POST, b->dpost));
     float *dpre = b->dpost;
-    weir_act_backward(g->kern, r->threads, s->act, dpre, b->dup, b->dpost, t->pre, t->up, r->rows.n * s->F);
+    weir_act_backward(g->kern, r->threads, r->act, dpre, b->dup, b->dpost, t->pre, t->up, r->rows.n * s->F);
     if (s->gated)
         WEIR_TRY(weir_grad_arrive(g, at->layer, WEIR_SITE_MLP_PRE_LINEAR, b->dup));
     WEIR_TRY(weir_grad_arrive(g, at->layer, WEIR_SITE_MLP_PRE, dpre));

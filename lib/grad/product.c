@@ -28,6 +28,9 @@ void weir_grad_layer_done(weir_grad *g, int64_t layer)
     weir_grad_weights *w = &g->weights[layer];
     if (fits(g))
         return;
+    for (int i = 0; i < WEIR_MATRIX_COUNT; i++)
+        if (w->layer.w[i])
+            weir_panels_drop(w->layer.w[i]);
     weir_turned_layer_free(&w->layer);
     w->made = false;
     g->held -= weir_model_turned_bytes(g->model, layer);
@@ -50,6 +53,7 @@ void weir_grad_head_done(weir_grad *g, int64_t part)
     weir_grad_weights *w = &g->weights[g->spec->L + part];
     if (fits(g))
         return;
+    weir_panels_drop(w->head.w);
     weir_panels_free(w->head.w);
     w->made = false;
     g->held -= weir_model_head_turned_bytes(g->model, part);

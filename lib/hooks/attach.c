@@ -2,22 +2,27 @@
 #include "../base/mem.h"
 #include "../run/listen.h"
 
-/* Asks for the gradients. Where there are none, a hook that names one is told; one that wants whatever there is, is
- * not.
- */
+static weir_status read_only(const weir_attached *h, const weir_point *p, weir_err *err)
+{
+    return weir_fail(err, WEIR_E_HOOK, "hook %s wants to write to %s, which is read-only (%s can be written)",
+                     h->class->name, p->name, p->grad ? "hook_z_grad" : "hook_z");
+}
+
+/* Asks a hook that knows of gradients which it wants. Where there are none, it is told. */
 static weir_status ask_gradients(weir_attached *h, const weir_point_map *map, bool backward, bool *any, weir_err *err)
 {
+    if (!(h->class->flags & WEIR_HOOK_GRADIENTS))
+        return WEIR_OK;
     for (int64_t i = map->n; i < map->all; i++) {
         const weir_point *p = &map->point[i];
-        weir_want w = h->class->wants(h->self, p);
+        const weir_want w = h->class->wants(h->self, p);
         if (w == WEIR_WRITE && p->read_only)
-            w = WEIR_READ;
-        if (w != WEIR_NONE && !backward && h->want[i - map->n] == WEIR_NONE)
-            return weir_fail(err, WEIR_E_HOOK,
-                             "hook %s wants %s, a gradient, but this run only goes forward",
-                             h->class->name, p->name);
-        if (!backward)
-            continue;
+            return read_only(h, p, err);
+        if (w != WEIR_NONE && !backward)
+            return weir_fail(
+                err, WEIR_E_HOOK,
+                "hook %s wants %s, a gradient, but this run only goes forward (weir trace --loss goes back)",
+                h->class->name, p->name);
         h->want[i] = (uint8_t)w;
         *any |= w != WEIR_NONE;
     }
@@ -32,9 +37,7 @@ static weir_status ask(weir_attached *h, const weir_point_map *map, bool backwar
         const weir_point *p = &map->point[i];
         weir_want w = h->class->wants(h->self, p);
         if (w == WEIR_WRITE && p->read_only)
-            return weir_fail(err, WEIR_E_HOOK,
-                             "hook %s wants to write to %s, which is read-only (hook_z can be written)", h->class->name,
-                             p->name);
+            return read_only(h, p, err);
         if (w == WEIR_WRITE && backward && !h->class->on_grad)
             return weir_fail(err, WEIR_E_HOOK,
                              "hook %s writes to %s and cannot tell what that does to gradients (it has no on_grad)",

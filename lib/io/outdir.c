@@ -57,7 +57,7 @@ static weir_status check_entries(const char *dir, const weir_outdir_kind *kind, 
     for (struct dirent *e; (e = readdir(d)) && !*why;) {
         const bool dots = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
         if (!dots && !ours)
-            snprintf(why, sizeof why, "is not %s that weir made", kind->what);
+            snprintf(why, sizeof why, "nothing in it says that it is %s of weir's", kind->what);
         else if (!dots && !is_known(kind, e->d_name))
             snprintf(why, sizeof why, "holds %.200s, which is no part of %s", e->d_name, kind->what);
     }
@@ -106,15 +106,16 @@ static void remove_part(weir_outdir *d)
     rmdir(d->part);
 }
 
-/* Two runs that write one directory would write one .part: the first one locks it. Opens `path` with its lock; -1: it
- * is not there, cannot be opened, or (errno is EWOULDBLOCK) another run has it. */
-static int lock_dir(const char *path)
+/* Two runs that write one directory would write one .part: the first one locks it. Opens `path` with its lock, for
+ * which it waits if it may; -1: it is not there, cannot be opened, or (errno is EWOULDBLOCK) another run has it. */
+static int lock_dir(const char *path, bool wait)
 {
     struct stat its, named;
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return -1;
-    const bool busy = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; /* some file systems have no locks */
+    const bool busy =
+        flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB)) != 0 && errno == EWOULDBLOCK; /* some file systems have no locks */
     if (!busy && fstat(fd, &its) == 0 && lstat(path, &named) == 0 && its.st_dev == named.st_dev &&
         its.st_ino == named.st_ino)
         return fd;
@@ -124,9 +125,9 @@ static int lock_dir(const char *path)
 }
 
 /* Removes such a directory as far as it holds nothing else. */
-static bool remove_dir(const char *dir, const weir_outdir_kind *kind)
+static bool remove_dir(const char *dir, const weir_outdir_kind *kind, bool wait)
 {
-    const int fd = lock_dir(dir);
+    const int fd = lock_dir(dir, wait);
     if (fd < 0)
         return errno == ENOENT;
     empty(fd, kind);
@@ -138,10 +139,10 @@ static bool remove_dir(const char *dir, const weir_outdir_kind *kind)
 /* Makes the empty directory DIR.part, or takes over what a run that was killed left of one. */
 static weir_status make_part(weir_outdir *d, weir_err *err)
 {
-    if (!remove_dir(d->part, d->kind) || mkdir(d->part, 0777) != 0)
+    if (!remove_dir(d->part, d->kind, false) || mkdir(d->part, 0777) != 0)
         return errno == EWOULDBLOCK || errno == EEXIST ? in_use(err, d->part)
                                                        : fail_at(err, d->part, "cannot create it");
-    d->fd = lock_dir(d->part);
+    d->fd = lock_dir(d->part, false);
     return d->fd < 0 ? in_use(err, d->part) : WEIR_OK;
 }
 
@@ -194,10 +195,10 @@ static weir_status publish(weir_outdir *d, weir_err *err)
     if (rename(d->part, d->dir) == 0)
         return WEIR_OK; /* there was none, or an empty one */
     if (renameat2(AT_FDCWD, d->part, AT_FDCWD, d->dir, RENAME_EXCHANGE) == 0) {
-        remove_dir(d->part, d->kind);
+        remove_dir(d->part, d->kind, true); /* who made it may hold its lock until it has ended */
         return WEIR_OK;
     }
-    if (!remove_dir(d->dir, d->kind) || rename(d->part, d->dir) != 0)
+    if (!remove_dir(d->dir, d->kind, true) || rename(d->part, d->dir) != 0)
         return fail_at(err, d->dir, "cannot rename the finished directory");
     return WEIR_OK;
 }

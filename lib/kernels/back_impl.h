@@ -92,6 +92,8 @@ static inline vf v_act_slope(weir_act act, vf x)
         return v_select(v_isnan(x), x, v_select(v_less(zero, x), one, zero));
     case WEIR_ACT_RELU2:
         return v_mul(v_set(2.0f), v_max(zero, x));
+    case WEIR_ACT_IDENTITY: /* NaN stays NaN */
+        return v_select(v_isnan(x), x, one);
     }
     return x;
 }
@@ -133,6 +135,9 @@ static void back_act(weir_act act, float *d_pre, float *d_up, const float *d_pos
         break;
     case WEIR_ACT_QUICK_GELU:
         act_back_loop(WEIR_ACT_QUICK_GELU, d_pre, d_up, d_post, pre, up, n);
+        break;
+    case WEIR_ACT_IDENTITY:
+        act_back_loop(WEIR_ACT_IDENTITY, d_pre, d_up, d_post, pre, up, n);
         break;
     }
 }

@@ -84,6 +84,9 @@ static void elem_act(weir_act act, float *post, const float *pre, const float *u
     case WEIR_ACT_QUICK_GELU:
         act_loop(WEIR_ACT_QUICK_GELU, post, pre, up, n);
         break;
+    case WEIR_ACT_IDENTITY:
+        act_loop(WEIR_ACT_IDENTITY, post, pre, up, n);
+        break;
     }
 }
 

@@ -46,6 +46,8 @@ typedef struct weir_kl_row {
     float max, inv, log_sum, kl, weight;
 } weir_kl_row;
 
+enum { WEIR_OUTER_ROWS = 4, WEIR_OUTER_COLUMNS = 8 };
+
 struct weir_kern {
     const char *name;
     /* Indexed by WEIR_F32, WEIR_F16, WEIR_BF16; the 16-bit ones only for nv = 3 and without stairs. */
@@ -53,7 +55,13 @@ struct weir_kern {
     /* dst[c * ldd + r] = row[r][c] for r < rows <= 16, c < cols; nothing else is written. */
     void (*transpose)(float *dst, int64_t ldd, const weir_f32u *const *row, int rows, int64_t cols);
     void (*transpose16)(uint16_t *dst, int64_t ldd, const weir_u16u *const *row, int rows, int64_t cols);
-    void (*dequant)(weir_dtype type, const void *src, int64_t n, float *dst);
+    /* dst[r * ldd + i] = element from + i of the stored row[r], for i < n; of block types whole sixteens. */
+    void (*dequant)(weir_dtype type, const void *const *row, int rows, int64_t from, int64_t n, float *dst,
+                    int64_t ldd);
+
+    /* sum[r * ld + c] += sum over t < rows, ascending, of a[t * WEIR_OUTER_COLUMNS + r] b[t * WEIR_OUTER_COLUMNS + c],
+     * for r < WEIR_OUTER_ROWS and c < WEIR_OUTER_COLUMNS; a and b hold floats. */
+    void (*outer)(double *sum, int64_t ld, const double *a, const double *b, int64_t rows);
 
     void (*add)(float *dst, const float *a, const float *b, int64_t n);
     void (*scale)(float *x, float s, int64_t n);
@@ -115,11 +123,13 @@ struct weir_panels {
     weir_dtype type;
     struct weir_panel_piece *piece; /* of a pool, where data lies; NULL: data is a block of its own */
     int64_t n, k;
-    void *data;         /* F32, F16, BF16: [ceil(n/48)][k][48] */
-    size_t bytes;       /* of data and row */
-    const char *stored; /* block types: row 0 of the view */
+    void *data;   /* F32, F16, BF16: [ceil(n/48)][k][48] */
+    size_t bytes; /* of data and row */
+    /* block types */
+    const char *stored; /* row 0 of the view: an output, or (k_major) a k */
     int64_t row_bytes;
-    int64_t *row; /* block types: the map, or NULL */
+    int64_t *row; /* the map, or NULL */
+    bool k_major, mapped;
 };
 
 /* Memory of a pool: p is 64-byte aligned, not zeroed. NULL when there is none. */

@@ -8,6 +8,7 @@
 #include "kernels/back_impl.h"
 #include "kernels/dequant_impl.h"
 #include "kernels/elem_impl.h"
+#include "kernels/outer_impl.h"
 
 const weir_kern weir_kern_avx512 = {
     .name = "avx512",
@@ -15,6 +16,7 @@ const weir_kern weir_kern_avx512 = {
     .transpose = weir_transpose_avx512,
     .transpose16 = weir_transpose16_avx2,
     .dequant = elem_dequant,
+    .outer = outer_tile,
     WEIR_ELEM_KERNELS,
     WEIR_BACK_KERNELS,
 };

@@ -6,6 +6,7 @@
 #include "kernels/back_impl.h"
 #include "kernels/dequant_impl.h"
 #include "kernels/elem_impl.h"
+#include "kernels/outer_impl.h"
 
 static float weight_f32(const void *b, int64_t i)
 {
@@ -13,7 +14,7 @@ static float weight_f32(const void *b, int64_t i)
 }
 static float weight_f16(const void *b, int64_t i)
 {
-    return f16_to_f32(((const uint16_t *)b)[i]);
+    return v_half(((const uint16_t *)b)[i]);
 }
 static float weight_bf16(const void *b, int64_t i)
 {
@@ -73,6 +74,7 @@ const weir_kern weir_kern_ref = {
     .transpose = transpose,
     .transpose16 = transpose16,
     .dequant = elem_dequant,
+    .outer = outer_tile,
     WEIR_ELEM_KERNELS,
     WEIR_BACK_KERNELS,
 };

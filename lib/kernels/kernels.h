@@ -36,15 +36,19 @@ void weir_panel_pool_free(weir_panel_pool *pool);
 typedef struct weir_wview {
     const weir_tensor *t;
     int64_t n, k;
-    bool k_major;          /* the tensor stores [k][n] (Conv1D); else [n][k]. Block types: [n][k] only */
-    int64_t stride;        /* elements between stored rows: the tensor's last axis */
-    int64_t first;         /* k_major: first column; else first row */
-    const int64_t *row;    /* or NULL: stored row (or column) of output n is row[n], relative to `first`; copied */
+    bool k_major;   /* the tensor stores [k][n] (Conv1D, matrices turned round); else [n][k] */
+    int64_t stride; /* elements between stored rows: the tensor's last axis */
+    int64_t first;  /* first row; k_major: first column, but of block types first row */
+    const int64_t
+        *row; /* or NULL: output n (k_major block types: k) is stored in row (column) first + row[n]; copied */
     weir_panel_pool *pool; /* where the panels lie; NULL: in a block of their own */
-    bool mapped;           /* the tensor lies in a read-only map of a file: its pages are let go as they are packed */
+    bool mapped; /* the tensor lies in a read-only map of a file: its pages are let go as they are packed, those of
+                    block types by weir_panels_drop */
 } weir_wview;
 WEIR_CHECKED weir_status weir_panels_new(weir_panels **out, const weir_wview *w, int threads, weir_err *err);
 void weir_panels_free(weir_panels *p);
+/* Lets go of the pages of the map where a block type lies; they come back when they are read. Of others nothing. */
+void weir_panels_drop(const weir_panels *p);
 int64_t weir_panels_bytes(const weir_panels *p); /* memory of its own */
 
 /* --- y = x W + bias for up to 4 weights that read the same x (q,k,v; gate,up). x [m, ldx], y [m, ldy], k range [k0,
@@ -103,11 +107,15 @@ typedef enum weir_act {
     WEIR_ACT_SILU,
     WEIR_ACT_RELU,
     WEIR_ACT_RELU2,
-    WEIR_ACT_QUICK_GELU
+    WEIR_ACT_QUICK_GELU,
+    WEIR_ACT_IDENTITY /* of no model: it stands in for one's activation (weir_run_options.act) */
 } weir_act;
 /* post = act(pre), or act(pre) * up. */
 void weir_op_act(const weir_kern *k, int threads, weir_act act, float *post, const float *pre, const float *up,
                  int64_t n);
+/* The one of a weir/functions.h activation that runs. */
+struct weir_activation;
+weir_act weir_activation_act(const struct weir_activation *f);
 
 /* RoPE, half-split pairs (x[i], x[i + rot/2]), on [rows, heads, d]: dst may be src; columns beyond rot are copied.
  * cos_sin: [positions][rot] = cos[rot/2] then sin[rot/2]; pos [rows].

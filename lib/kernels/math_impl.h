@@ -108,6 +108,8 @@ static inline vf v_act(weir_act act, vf x)
     case WEIR_ACT_RELU2:
         x = v_max(v_set(0.0f), x);
         return v_mul(x, x);
+    case WEIR_ACT_IDENTITY:
+        break;
     }
     return x;
 }

@@ -2,7 +2,8 @@
  *
  * A panel holds 48 outputs: [K][48], so that a tile reads 48 neighbouring weights for each k and the whole matrix
  * streams through the cache in the order in which it lies in memory. fp32, F16 and BF16 are copied; a block type stays
- * where it is (in the map of the file), and weir_panels_widen makes the fp32 panel of the tile that is being computed.
+ * where it is (in the map of the file), and weir_panels_widen makes the fp32 panel of the tile that is being computed:
+ * its rows are outputs, which are transposed, or k, which need no more than widening.
  */
 #include <string.h>
 
@@ -155,65 +156,112 @@ static weir_status keep_stored(weir_panels *p, const weir_wview *w, weir_err *er
 {
     p->row_bytes = w->stride / weir_dtype_block(w->t->dtype) * weir_dtype_bytes(w->t->dtype);
     p->stored = (const char *)w->t->data + w->first * p->row_bytes;
+    p->k_major = w->k_major;
+    p->mapped = w->mapped;
     if (w->row) {
-        p->row = weir_calloc((size_t)w->n, sizeof *p->row);
+        const int64_t rows = w->k_major ? w->k : w->n;
+        p->row = weir_calloc((size_t)rows, sizeof *p->row);
         if (!p->row)
             return weir_nomem(err, "a row map of packed weights");
-        memcpy(p->row, w->row, (size_t)w->n * sizeof *p->row);
-        p->bytes = (size_t)w->n * sizeof *p->row;
+        memcpy(p->row, w->row, (size_t)rows * sizeof *p->row);
+        p->bytes = (size_t)rows * sizeof *p->row;
     }
     return WEIR_OK;
 }
 
-/* k of the widest run of whole blocks that covers WEIR_QUANT_K columns, wherever it begins */
-#define WIDE_K (WEIR_QUANT_K + 2 * 256)
+#define GROUP 16 /* elements of a block type that can be widened on their own */
+/* k of whole groups that cover WEIR_QUANT_K columns, wherever they begin */
+#define WIDE_K (WEIR_QUANT_K + 2 * GROUP)
 
 size_t weir_dequant_scratch(void)
 {
     return (size_t)WEIR_QUANT_K * WEIR_PANEL + (size_t)(ROWS_AT_ONCE + 1) * WIDE_K;
 }
 
-const float *weir_panels_widen(const weir_kern *k, const weir_panels *p, int64_t j, int64_t k0, int64_t kn,
-                               float *scratch)
+/* Stored rows [from, from + n) of the view, n <= ROWS_AT_ONCE. */
+static void stored_rows(const weir_panels *p, int64_t from, int n, const void **row)
 {
-    const int64_t block = weir_dtype_block(p->type), bytes = weir_dtype_bytes(p->type);
-    const int64_t from = k0 / block * block, to = weir_ceil_div(k0 + kn, block) * block;
+    for (int r = 0; r < n; r++)
+        row[r] = p->stored + (p->row ? p->row[from + r] : from + r) * p->row_bytes;
+}
+
+/* Asks for the elements [from, to) of the rows that come next, if there are any: rows of blocks lie too far apart for
+ * the processor to see where it goes. */
+static void fetch_ahead(const weir_panels *p, int64_t first, int64_t from, int64_t to)
+{
+    const int64_t block = weir_dtype_block(p->type), size = weir_dtype_bytes(p->type);
+    const int64_t rows = p->k_major ? p->k : p->n, last = weir_min64(rows, first + ROWS_AT_ONCE);
+    const void *row[ROWS_AT_ONCE];
+    if (first >= last)
+        return;
+    stored_rows(p, first, (int)(last - first), row);
+    for (int64_t r = 0; r < last - first; r++)
+        for (const char *at = (const char *)row[r] + from / block * size,
+                        *end = (const char *)row[r] + weir_ceil_div(to, block) * size;
+             at < end; at += 64)
+            __builtin_prefetch(at);
+}
+
+/* Rows are outputs: 16 of them are widened and transposed. */
+static void widen_outputs(const weir_kern *k, const weir_panels *p, int64_t j, int64_t k0, int64_t kn, float *scratch)
+{
+    const int64_t from = k0 / GROUP * GROUP, to = weir_ceil_div(k0 + kn, GROUP) * GROUP;
     float *wide = scratch + WEIR_QUANT_K * WEIR_PANEL, *zero = wide + ROWS_AT_ONCE * WIDE_K;
     memset(zero, 0, WIDE_K * sizeof *zero);
     for (int g = 0; g < WEIR_PANEL; g += ROWS_AT_ONCE) {
-        const float *row[ROWS_AT_ONCE];
-        for (int r = 0; r < ROWS_AT_ONCE; r++) {
-            const int64_t n = j * WEIR_PANEL + g + r;
-            if (n >= p->n) {
-                row[r] = zero;
-                continue;
-            }
-            const char *src = p->stored + (p->row ? p->row[n] : n) * p->row_bytes + from / block * bytes;
-            k->dequant(p->type, src, to - from, wide + r * WIDE_K);
-            row[r] = wide + r * WIDE_K + (k0 - from);
-        }
-        k->transpose(scratch + g, WEIR_PANEL, (const weir_f32u *const *)row, ROWS_AT_ONCE, kn);
+        const int64_t n = j * WEIR_PANEL + g;
+        const int there = (int)weir_max64(0, weir_min64(ROWS_AT_ONCE, p->n - n));
+        const void *stored[ROWS_AT_ONCE];
+        const weir_f32u *row[ROWS_AT_ONCE];
+        stored_rows(p, n, there, stored);
+        fetch_ahead(p, n + ROWS_AT_ONCE, from, to);
+        k->dequant(p->type, stored, there, from, to - from, wide, WIDE_K);
+        for (int r = 0; r < ROWS_AT_ONCE; r++)
+            row[r] = r < there ? wide + r * WIDE_K + (k0 - from) : zero;
+        k->transpose(scratch + g, WEIR_PANEL, row, ROWS_AT_ONCE, kn);
     }
+}
+
+/* Rows are k: they lie as the tile wants them. */
+static void widen_inputs(const weir_kern *k, const weir_panels *p, int64_t j, int64_t k0, int64_t kn, float *scratch)
+{
+    const int64_t from = j * WEIR_PANEL, n = weir_min64(WEIR_PANEL, p->n - from);
+    for (int64_t at = 0; at < kn; at += ROWS_AT_ONCE) {
+        const int rows = (int)weir_min64(ROWS_AT_ONCE, kn - at);
+        const void *stored[ROWS_AT_ONCE];
+        stored_rows(p, k0 + at, rows, stored);
+        fetch_ahead(p, k0 + at + ROWS_AT_ONCE, from, from + n);
+        k->dequant(p->type, stored, rows, from, n, scratch + at * WEIR_PANEL, WEIR_PANEL);
+    }
+    for (int64_t at = 0; at < kn && n < WEIR_PANEL; at++)
+        memset(scratch + at * WEIR_PANEL + n, 0, (size_t)(WEIR_PANEL - n) * sizeof *scratch);
+}
+
+const float *weir_panels_widen(const weir_kern *k, const weir_panels *p, int64_t j, int64_t k0, int64_t kn,
+                               float *scratch)
+{
+    (p->k_major ? widen_inputs : widen_outputs)(k, p, j, k0, kn, scratch);
     return scratch;
 }
 
 /* --- the object */
 
-/* Every stored number that the view names lies inside the tensor. */
+/* Every stored number that the view names lies inside the tensor. first and row count stored rows, but columns where
+ * rows of single numbers are k. */
 static bool view_fits(const weir_wview *w)
 {
     const int64_t block = weir_dtype_block(w->t->dtype), bytes = weir_dtype_bytes(w->t->dtype);
-    int64_t last_row, last_col, end;
-    int64_t most = w->n - 1;
+    const bool columns = w->k_major && block == 1;
+    const int64_t rows = w->k_major ? w->k : w->n, cols = w->k_major ? w->n : w->k, mapped = columns ? cols : rows;
+    int64_t most = mapped - 1, end;
     if (w->row)
-        for (int64_t i = 0, m = most = 0; i < w->n; i++, most = m)
+        for (int64_t i = 0, m = most = 0; i < mapped; i++, most = m)
             m = weir_max64(m, w->row[i] < 0 ? INT64_MAX / 2 : w->row[i]);
-    if (w->n <= 0 || w->k <= 0 || w->first < 0 || most < 0 || w->stride % block || w->k % block)
+    if (w->n <= 0 || w->k <= 0 || w->first < 0 || most < 0 || w->stride % block || cols % block)
         return false;
     if (!weir_add64(most, w->first, &most))
         return false;
-    last_row = w->k_major ? w->k - 1 : most;
-    last_col = w->k_major ? most : w->k - 1;
+    const int64_t last_row = columns ? rows - 1 : most, last_col = columns ? most : cols - 1;
     if (last_col >= w->stride || !weir_mul64(last_row, w->stride, &end) ||
         !weir_add64(end, last_col / block * block + block, &end))
         return false;
@@ -227,8 +275,6 @@ weir_status weir_panels_new(weir_panels **out, const weir_wview *w, int threads,
     *out = NULL;
     if (type >= WEIR_DTYPE_COUNT)
         return weir_fail(err, WEIR_E_UNSUPPORTED, "weights '%s' have a type that weir cannot compute with", name);
-    if (weir_dtype_block(type) > 1 && w->k_major)
-        return weir_fail(err, WEIR_E_UNSUPPORTED, "weights '%s' are stored in blocks across outputs", name);
     if (!view_fits(w))
         return weir_fail(err, WEIR_E_SHAPE, "weights '%s' are smaller than the %lld x %lld that is read from them",
                          name, (long long)w->n, (long long)w->k);
@@ -245,6 +291,19 @@ weir_status weir_panels_new(weir_panels **out, const weir_wview *w, int threads,
     }
     *out = p;
     return WEIR_OK;
+}
+
+void weir_panels_drop(const weir_panels *p)
+{
+    const int64_t rows = p->k_major ? p->k : p->n;
+    int64_t from = p->row ? INT64_MAX : 0, to = p->row ? 0 : rows;
+    if (!p->stored || !p->mapped)
+        return;
+    for (int64_t i = 0; p->row && i < rows; i++) {
+        from = weir_min64(from, p->row[i]);
+        to = weir_max64(to, p->row[i] + 1);
+    }
+    weir_map_drop(p->stored + from * p->row_bytes, (size_t)((to - from) * p->row_bytes));
 }
 
 void weir_panels_free(weir_panels *p)

@@ -121,6 +121,55 @@ static inline vi vi_or(vi x, vi y)
 {
     return (vi){_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
 }
+static inline vi vi_add(vi x, vi y)
+{
+    return (vi){_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)};
+}
+static inline vi vi_shl(vi x, int by)
+{
+    const __m128i n = _mm_cvtsi32_si128(by);
+    return (vi){_mm256_sll_epi32(x.a, n), _mm256_sll_epi32(x.b, n)};
+}
+static inline vi vi_shr(vi x, int by)
+{
+    const __m128i n = _mm_cvtsi32_si128(by);
+    return (vi){_mm256_srl_epi32(x.a, n), _mm256_srl_epi32(x.b, n)};
+}
+static inline vi vi_u8(const uint8_t *p)
+{
+    return (vi){_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)),
+                _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8)))};
+}
+static inline vi vi_i8(const uint8_t *p)
+{
+    return (vi){_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)),
+                _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8)))};
+}
+static inline vi vi_pick(uint16_t bits, uint32_t x)
+{
+    const __m256i bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128), v = _mm256_set1_epi32((int)x);
+    const __m256i lo = _mm256_and_si256(_mm256_set1_epi32(bits), bit);
+    const __m256i hi = _mm256_and_si256(_mm256_set1_epi32(bits >> 8), bit);
+    return (vi){_mm256_and_si256(_mm256_cmpeq_epi32(lo, bit), v), _mm256_and_si256(_mm256_cmpeq_epi32(hi, bit), v)};
+}
+static inline vf v_int(vi x)
+{
+    return (vf){_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)};
+}
+/* The halves of the table are looked up both; bit 3 of the index chooses. */
+static inline __m256 v_entry_half(vf table, __m256i x)
+{
+    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(table.a, x), _mm256_permutevar8x32_ps(table.b, x),
+                            _mm256_castsi256_ps(_mm256_slli_epi32(x, 28)));
+}
+static inline vf v_entry(vf entries, vi x)
+{
+    return (vf){v_entry_half(entries, x.a), v_entry_half(entries, x.b)};
+}
+static inline float v_half(uint16_t h)
+{
+    return _cvtsh_ss(h);
+}
 /* A NaN gives some integer, and some power of two to multiply a NaN with. */
 static inline __m256 v_scale2_half(__m256 y, __m256 n)
 {

@@ -105,6 +105,42 @@ static inline vi vi_or(vi x, vi y)
 {
     return _mm512_or_si512(x, y);
 }
+static inline vi vi_add(vi x, vi y)
+{
+    return _mm512_add_epi32(x, y);
+}
+static inline vi vi_shl(vi x, int by)
+{
+    return _mm512_sll_epi32(x, _mm_cvtsi32_si128(by));
+}
+static inline vi vi_shr(vi x, int by)
+{
+    return _mm512_srl_epi32(x, _mm_cvtsi32_si128(by));
+}
+static inline vi vi_u8(const uint8_t *p)
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+static inline vi vi_i8(const uint8_t *p)
+{
+    return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+static inline vi vi_pick(uint16_t bits, uint32_t x)
+{
+    return _mm512_maskz_set1_epi32(bits, (int)x);
+}
+static inline vf v_int(vi x)
+{
+    return _mm512_cvtepi32_ps(x);
+}
+static inline vf v_entry(vf entries, vi x)
+{
+    return _mm512_permutexvar_ps(x, entries);
+}
+static inline float v_half(uint16_t h)
+{
+    return _cvtsh_ss(h);
+}
 static inline vf v_scale2(vf y, vf n)
 {
     return _mm512_scalef_ps(y, n);

@@ -152,6 +152,54 @@ V_FN vi vi_or(vi a, vi b)
 {
     V_MAPI(a.u[i] | b.u[i]);
 }
+V_FN vi vi_add(vi a, vi b)
+{
+    V_MAPI(a.u[i] + b.u[i]);
+}
+V_FN vi vi_shl(vi a, int by)
+{
+    V_MAPI(a.u[i] << by);
+}
+V_FN vi vi_shr(vi a, int by)
+{
+    V_MAPI(a.u[i] >> by);
+}
+/* 16 bytes, without a sign and with it. */
+V_FN vi vi_u8(const uint8_t *p)
+{
+    V_MAPI(p[i]);
+}
+V_FN vi vi_i8(const uint8_t *p)
+{
+    V_MAPI((uint32_t)(int8_t)p[i]);
+}
+/* x in the lanes whose bit is set, 0 in the others. */
+V_FN vi vi_pick(uint16_t bits, uint32_t x)
+{
+    V_MAPI(bits >> i & 1 ? x : 0);
+}
+/* From integers between -2^24 and 2^24. */
+V_FN vf v_int(vi a)
+{
+    V_MAP((float)(int32_t)a.u[i]);
+}
+/* Entry a mod 16 of a table. */
+V_FN vf v_entry(vf entries, vi a)
+{
+    V_MAP(entries.f[a.u[i] & 15]);
+}
+/* A half, exactly; a NaN is a quiet one. */
+static inline float v_half(uint16_t h)
+{
+    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exp = (h >> 10) & 31u, frac = h & 1023u;
+    if (exp == 0) {
+        const float tiny = (float)frac * 0x1p-24f;
+        return sign ? -tiny : tiny;
+    }
+    const uint32_t quiet = exp == 31 && frac ? 1u << 22 : 0, u = sign | (exp == 31 ? 255u : exp + 112u) << 23;
+    const vi r = {{u | quiet | frac << 13}};
+    return v_float(r).f[0];
+}
 
 /* y 2^n for whole n in [-252, 254] and y in [0.5, 2], rounded once: the first factor is exact, the second rounds, if at
  * all, into the subnormal numbers or to infinity. */

@@ -6,6 +6,7 @@
 
 #include "../io/filemap.h"
 #include "../io/outdir.h"
+#include "../io/safetensors_write.h"
 #include "fit.h"
 #include "tuned_config.h"
 
@@ -49,56 +50,23 @@ static void write_config(void *ctx, FILE *out)
     fputc('\n', out);
 }
 
-static void write_entry(weir_jsonw *w, int64_t i, const char *what, int rank, int64_t c, int64_t *at)
+static void add_tensor(weir_st_head *h, int64_t i, const char *what, int rank, int64_t c)
 {
     char name[48];
-    const int64_t bytes = (rank == 2 ? c * c : c) * (int64_t)sizeof(float);
     snprintf(name, sizeof name, "%lld.%s", (long long)i, what);
-    weir_jsonw_key(w, name);
-    weir_jsonw_object(w);
-    weir_jsonw_key_cstr(w, "dtype", "F32");
-    weir_jsonw_key(w, "shape");
-    weir_jsonw_array(w);
-    for (int axis = 0; axis < rank; axis++)
-        weir_jsonw_int(w, c);
-    weir_jsonw_end(w);
-    weir_jsonw_key(w, "data_offsets");
-    weir_jsonw_array(w);
-    weir_jsonw_int(w, *at);
-    weir_jsonw_int(w, *at += bytes);
-    weir_jsonw_end(w);
-    weir_jsonw_end(w);
+    weir_st_head_add(h, name, rank, (const int64_t[]){c, c});
 }
 
-static void write_header(const weir_fit *f, FILE *out)
-{
-    weir_jsonw w;
-    int64_t at = 0;
-    weir_jsonw_init(&w, out);
-    weir_jsonw_object(&w);
-    for (int64_t i = 0; i < f->spec->L; i++) {
-        write_entry(&w, i, "weight", 2, f->spec->C, &at);
-        write_entry(&w, i, "bias", 1, f->spec->C, &at);
-    }
-    weir_jsonw_end(&w);
-}
-
-/* The header's length stands before it and is filled in behind it. Spaces bring the numbers behind it to a multiple
- * of 8 bytes. */
 static void write_params(void *ctx, FILE *out)
 {
     const weir_fit *f = ((const lens *)ctx)->f;
-    uint8_t length[8];
-    fwrite("\0\0\0\0\0\0\0", 1, sizeof length, out);
-    write_header(f, out);
-    while (ftell(out) % 8)
-        fputc(' ', out);
-    const int64_t end = ftell(out), n = end - (int64_t)sizeof length;
-    for (int i = 0; i < 8; i++)
-        length[i] = (uint8_t)(n >> 8 * i);
-    fseek(out, 0, SEEK_SET);
-    fwrite(length, 1, sizeof length, out);
-    fseek(out, end, SEEK_SET);
+    weir_st_head h;
+    weir_st_head_begin(&h, out, NULL);
+    for (int64_t i = 0; i < f->spec->L; i++) {
+        add_tensor(&h, i, "weight", 2, f->spec->C);
+        add_tensor(&h, i, "bias", 1, f->spec->C);
+    }
+    weir_st_head_end(&h);
     fwrite(f->theta, sizeof *f->theta, (size_t)(f->spec->L * f->size), out);
 }
 

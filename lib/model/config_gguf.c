@@ -25,7 +25,7 @@ static void list_archs(char *buf, size_t n)
 {
     size_t used = 0;
     buf[0] = '\0';
-    for (int i = 0; i < weir_arch_count; i++)
+    for (int i = 0; i < weir_n_archs; i++)
         for (const char *const *a = weir_arch_table[i]->gguf; *a && used < n; a++)
             used += (size_t)snprintf(buf + used, n - used, "%s%s", used ? ", " : "", *a);
 }
@@ -36,7 +36,7 @@ static weir_status find_family(weir_config *cfg, weir_arena *arena, const weir_g
     WEIR_TRY(weir_gguf_str(g, "general.architecture", &name, NULL, err));
     if (!(cfg->model_type = copy(arena, name)))
         return weir_nomem(err, "the configuration");
-    for (int i = 0; i < weir_arch_count; i++)
+    for (int i = 0; i < weir_n_archs; i++)
         for (const char *const *a = weir_arch_table[i]->gguf; *a; a++)
             if (!strcmp(*a, cfg->model_type)) {
                 cfg->arch = weir_arch_table[i];

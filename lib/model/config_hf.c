@@ -2,8 +2,8 @@
  * classes. */
 #include <string.h>
 
+#include "../io/object.h"
 #include "config.h"
-#include "object.h"
 
 /* --- the family */
 
@@ -19,13 +19,12 @@ static void list_types(char *buf, size_t n)
 {
     size_t used = 0;
     buf[0] = '\0';
-    for (int i = 0; i < weir_arch_count; i++)
+    for (int i = 0; i < weir_n_archs; i++)
         for (const weir_type *t = weir_arch_table[i]->type; t->model_type && used < n; t++)
             used += (size_t)snprintf(buf + used, n - used, "%s%s", used ? ", " : "", t->model_type);
 }
 
-static weir_status find_family(weir_config *cfg, const weir_type **type, weir_arena *arena, const weir_object *o,
-                               weir_err *err)
+static weir_status find_family(weir_config *cfg, const weir_type **type, const weir_object *o, weir_err *err)
 {
     const weir_pair *p = weir_object_find(o, "model_type");
     if (!p) {
@@ -33,8 +32,8 @@ static weir_status find_family(weir_config *cfg, const weir_type **type, weir_ar
         weir_err_where(err, o->file, NULL, -1);
         return WEIR_E_FORMAT;
     }
-    WEIR_TRY(weir_pair_string(o, p, arena, &cfg->model_type, err));
-    for (int i = 0; i < weir_arch_count; i++)
+    WEIR_TRY(weir_pair_string(o, p, &cfg->model_type, err));
+    for (int i = 0; i < weir_n_archs; i++)
         if (has_type(weir_arch_table[i], cfg->model_type, type)) {
             cfg->arch = weir_arch_table[i];
             return WEIR_OK;
@@ -47,12 +46,11 @@ static weir_status find_family(weir_config *cfg, const weir_type **type, weir_ar
 
 /* --- numbers */
 
-static weir_status read_activation(const weir_object *o, const weir_pair *p, weir_arena *arena, double *v,
-                                   weir_err *err)
+static weir_status read_activation(const weir_object *o, const weir_pair *p, double *v, weir_err *err)
 {
     const char *name;
     weir_act act;
-    WEIR_TRY(weir_pair_string(o, p, arena, &name, err));
+    WEIR_TRY(weir_pair_string(o, p, &name, err));
     if (!weir_act_find(name, &act))
         return weir_pair_fail(
             o, p, err, WEIR_E_UNSUPPORTED,
@@ -63,8 +61,7 @@ static weir_status read_activation(const weir_object *o, const weir_pair *p, wei
     return WEIR_OK;
 }
 
-static weir_status read_number(weir_cfg c, const weir_object *o, const weir_pair *p, weir_arena *arena, double *v,
-                               weir_err *err)
+static weir_status read_number(weir_cfg c, const weir_object *o, const weir_pair *p, double *v, weir_err *err)
 {
     const weir_cfg_info *info = weir_cfg_info_of(c);
     int64_t i = 0;
@@ -74,7 +71,7 @@ static weir_status read_number(weir_cfg c, const weir_object *o, const weir_pair
         return WEIR_OK;
     switch (info->kind) {
     case WEIR_CFG_ACTIVATION:
-        return read_activation(o, p, arena, v, err);
+        return read_activation(o, p, v, err);
     case WEIR_CFG_BOOL:
         WEIR_TRY(weir_pair_bool(o, p, &b, err));
         *v = b;
@@ -89,8 +86,7 @@ static weir_status read_number(weir_cfg c, const weir_object *o, const weir_pair
     return weir_cfg_check(c, *v, p->key.p, o->file, p->raw.p - o->text.p, err);
 }
 
-static weir_status read_keys(weir_config *cfg, const weir_key *k, weir_arena *arena, const weir_object *o,
-                             weir_err *err)
+static weir_status read_keys(weir_config *cfg, const weir_key *k, const weir_object *o, weir_err *err)
 {
     for (; k->cfg != WEIR_CFG_END; k++) {
         const weir_pair *p = NULL;
@@ -100,7 +96,7 @@ static weir_status read_keys(weir_config *cfg, const weir_key *k, weir_arena *ar
         cfg->key[k->cfg] = NULL;
         if (!p)
             continue;
-        WEIR_TRY(read_number(k->cfg, o, p, arena, &cfg->v[k->cfg], err));
+        WEIR_TRY(read_number(k->cfg, o, p, &cfg->v[k->cfg], err));
         cfg->key[k->cfg] = p->key.p;
     }
     return WEIR_OK;
@@ -131,13 +127,13 @@ static weir_status check_only(const weir_only *only, const weir_object *o, weir_
 
 /* --- layer types */
 
-static weir_status read_layer_types(weir_config *cfg, weir_arena *arena, const weir_object *o, weir_err *err)
+static weir_status read_layer_types(weir_config *cfg, const weir_object *o, weir_err *err)
 {
-    const weir_pair *p = weir_object_find(o, "layer_types");
-    if (!p || weir_pair_is_null(p))
+    const weir_pair *p = weir_object_value(o, "layer_types");
+    if (!p)
         return WEIR_OK;
     int64_t layers = (int64_t)cfg->v[WEIR_CFG_L], n = 0, windowed = 0;
-    bool *list = weir_arena_alloc(arena, (size_t)layers, sizeof *list);
+    bool *list = weir_arena_alloc(o->arena, (size_t)layers, sizeof *list);
     if (!list)
         return weir_nomem(err, "the list of layers");
     weir_json j;
@@ -170,9 +166,9 @@ static weir_status read_layer_types(weir_config *cfg, weir_arena *arena, const w
 
 static weir_status rope_number(const weir_object *o, const char *key, double absent, double *v, weir_err *err)
 {
-    const weir_pair *p = weir_object_find(o, key);
+    const weir_pair *p = weir_object_value(o, key);
     *v = absent;
-    if (!p || weir_pair_is_null(p)) {
+    if (!p) {
         if (absent > 0)
             return WEIR_OK;
         weir_fail(err, WEIR_E_FORMAT, "the RoPE scaling has no %s", key);
@@ -185,14 +181,14 @@ static weir_status rope_number(const weir_object *o, const char *key, double abs
 }
 
 /* The kind of scaling and its numbers. */
-static weir_status read_scaling(weir_config *cfg, weir_arena *arena, const weir_object *o, weir_err *err)
+static weir_status read_scaling(weir_config *cfg, const weir_object *o, weir_err *err)
 {
     weir_rope *r = &cfg->rope;
     const char *kind = "default";
     const weir_pair *p = weir_object_find(o, "rope_type");
     p = p ? p : weir_object_find(o, "type");
     if (p && !weir_pair_is_null(p))
-        WEIR_TRY(weir_pair_string(o, p, arena, &kind, err));
+        WEIR_TRY(weir_pair_string(o, p, &kind, err));
     if (!strcmp(kind, "default"))
         return WEIR_OK;
     bool llama3 = !strcmp(kind, "llama3");
@@ -212,13 +208,13 @@ static weir_status read_scaling(weir_config *cfg, weir_arena *arena, const weir_
 }
 
 /* rope_parameters nested by layer type: the entries in use must agree, since weir has one RoPE for a model. */
-static weir_status unnest(weir_object *o, weir_arena *arena, weir_err *err)
+static weir_status unnest(weir_object *o, weir_err *err)
 {
     static const char *const LAYER_TYPE[] = {"full_attention", "sliding_attention"};
     const weir_pair *first = NULL;
     for (size_t i = 0; i < 2; i++) {
-        const weir_pair *p = weir_object_find(o, LAYER_TYPE[i]);
-        if (!p || weir_pair_is_null(p))
+        const weir_pair *p = weir_object_value(o, LAYER_TYPE[i]);
+        if (!p)
             continue;
         if (first && (first->raw.n != p->raw.n || memcmp(first->raw.p, p->raw.p, p->raw.n) != 0))
             return weir_pair_fail(o, p, err, WEIR_E_UNSUPPORTED,
@@ -228,22 +224,19 @@ static weir_status unnest(weir_object *o, weir_arena *arena, weir_err *err)
     weir_object inner;
     if (!first)
         return WEIR_OK;
-    WEIR_TRY(weir_object_enter(&inner, arena, o, first, err));
+    WEIR_TRY(weir_object_enter(&inner, o, first, err));
     *o = inner;
     return WEIR_OK;
 }
 
 /* As transformers does it: rope_scaling if there is one, else rope_parameters; what they lack stands at the top level.
  */
-static weir_status read_rope(weir_config *cfg, weir_arena *arena, const weir_object *top, weir_err *err)
+static weir_status read_rope(weir_config *cfg, const weir_object *top, weir_err *err)
 {
     static const char *const PLACE[] = {"rope_scaling", "rope_parameters"};
     const weir_pair *p = NULL;
-    for (size_t i = 0; i < 2 && !p; i++) {
-        p = weir_object_find(top, PLACE[i]);
-        if (p && weir_pair_is_null(p))
-            p = NULL;
-    }
+    for (size_t i = 0; i < 2 && !p; i++)
+        p = weir_object_value(top, PLACE[i]);
     if (!p)
         return WEIR_OK;
     static const struct {
@@ -251,16 +244,16 @@ static weir_status read_rope(weir_config *cfg, weir_arena *arena, const weir_obj
         weir_cfg cfg;
     } INSIDE[] = {{"rope_theta", WEIR_CFG_ROPE_THETA}, {"partial_rotary_factor", WEIR_CFG_ROPE_PART}};
     weir_object o;
-    WEIR_TRY(weir_object_enter(&o, arena, top, p, err));
-    WEIR_TRY(unnest(&o, arena, err));
+    WEIR_TRY(weir_object_enter(&o, top, p, err));
+    WEIR_TRY(unnest(&o, err));
     for (size_t i = 0; i < 2; i++) {
-        p = weir_object_find(&o, INSIDE[i].key);
-        if (!p || weir_pair_is_null(p))
+        p = weir_object_value(&o, INSIDE[i].key);
+        if (!p)
             continue;
-        WEIR_TRY(read_number(INSIDE[i].cfg, &o, p, arena, &cfg->v[INSIDE[i].cfg], err));
+        WEIR_TRY(read_number(INSIDE[i].cfg, &o, p, &cfg->v[INSIDE[i].cfg], err));
         cfg->key[INSIDE[i].cfg] = p->key.p;
     }
-    return read_scaling(cfg, arena, &o, err);
+    return read_scaling(cfg, &o, err);
 }
 
 /* The key in which a number would stand; NULL: the class does not read it from the file. */
@@ -301,15 +294,15 @@ weir_status weir_config_read_hf(weir_config *out, weir_arena *arena, const weir_
     const weir_type *type = NULL;
     *out = (weir_config){.file = file->path};
     WEIR_TRY(weir_object_read(&o, arena, (weir_str){(const char *)file->data, file->size}, file->path, err));
-    WEIR_TRY(find_family(out, &type, arena, &o, err));
+    WEIR_TRY(find_family(out, &type, &o, err));
     WEIR_TRY(check_only(EVERY_FAMILY, &o, err));
     WEIR_TRY(check_only(out->arch->only, &o, err));
-    WEIR_TRY(read_keys(out, out->arch->key, arena, &o, err));
+    WEIR_TRY(read_keys(out, out->arch->key, &o, err));
     if (type->key)
-        WEIR_TRY(read_keys(out, type->key, arena, &o, err));
-    WEIR_TRY(read_layer_types(out, arena, &o, err));
+        WEIR_TRY(read_keys(out, type->key, &o, err));
+    WEIR_TRY(read_layer_types(out, &o, err));
     if (out->arch->positions == WEIR_POS_ROPE)
-        WEIR_TRY(read_rope(out, arena, &o, err));
+        WEIR_TRY(read_rope(out, &o, err));
     log_defaults(out, type, log);
     return WEIR_OK;
 }

@@ -85,15 +85,12 @@ weir_status weir_export_find_class(weir_export *x, weir_err *err)
  * take no whole number for a real one: 3 is written as 3.0. */
 static void write_real(weir_jsonw *w, double v)
 {
-    char text[32];
-    if (v == floor(v) && fabs(v) < 1e15) {
-        snprintf(text, sizeof text, "%.1f", v);
-        weir_jsonw_json(w, text);
-    } else if ((double)(float)v == v) {
+    if (v == floor(v))
+        weir_jsonw_real(w, v);
+    else if ((double)(float)v == v)
         weir_jsonw_float(w, (float)v);
-    } else {
+    else
         weir_jsonw_double(w, v);
-    }
 }
 
 static void write_number(weir_jsonw *w, const char *key, weir_cfg c, double v)

@@ -61,7 +61,7 @@ WEIR_CHECKED weir_status weir_model_head(const weir_model *m, int64_t part, int6
                                          weir_err *err);
 void weir_model_head_done(const weir_model *m, int64_t part);
 /* The same part turned round, for gradients: y[c] = sum over v of x[v] W(first + v, c), v in [0, n), c in [0, C). Made
- * at each call (a block type is widened to fp32 first) and the caller's: weir_panels_free. */
+ * at each call and the caller's: weir_panels_free. */
 typedef struct weir_turned {
     weir_panels *w;
     int64_t first, n;
@@ -69,17 +69,16 @@ typedef struct weir_turned {
 WEIR_CHECKED weir_status weir_model_head_turned(const weir_model *m, int64_t part, weir_turned *out, weir_err *err);
 int64_t weir_model_head_turned_bytes(const weir_model *m, int64_t part);
 /* Matrices of a layer turned round: y[i] = sum over outputs o of x[o] W(i,o), i over the inputs; w[WEIR_MATRIX_Q] and so
- * on, NULL where the model has no such matrix. Made at each call, in the type of the checkpoint (fp32 where that is a
- * block type), and the caller's, to be freed before the model. _bytes: memory of a layer's panels, known before they are
- * made; while a matrix is made that is fused head by head, permuted or of a block type, it is in memory a second time. */
+ * on, NULL where the model has no such matrix. Made at each call, in the type of the checkpoint, and the caller's, to be
+ * freed before the model. Block types stay in the map of the file (weir_panels_drop). _bytes: memory of a layer's panels,
+ * of block types what is read of the map, known before; while a matrix is made that is fused head by head or permuted, it
+ * is in memory a second time. */
 typedef struct weir_turned_layer {
     weir_panels *w[WEIR_MATRIX_COUNT];
 } weir_turned_layer;
 WEIR_CHECKED weir_status weir_model_layer_turned(const weir_model *m, int64_t layer, weir_turned_layer *out,
                                                  weir_err *err);
 void weir_turned_layer_free(weir_turned_layer *t);
-WEIR_CHECKED weir_status weir_model_matrix_turned(const weir_model *m, int64_t layer, weir_matrix which,
-                                                  weir_panels **out, weir_err *err);
 int64_t weir_model_turned_bytes(const weir_model *m, int64_t layer);
 
 /* The layer's norms alone, which stay: nothing is packed, nothing leased. */

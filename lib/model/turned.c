@@ -54,29 +54,39 @@ static weir_status pack_rows(const source *s, const weir_tensor *t, int64_t firs
     return weir_panels_new(out, &view, s->m->threads, err);
 }
 
-/* Rows from anywhere are gathered first. Blocks lie along the input: they cannot be packed the other way round as they
- * are, and are widened to fp32. */
+/* Rows from anywhere are gathered first. */
 static weir_status pack_gathered(const source *s, weir_panels **out, weir_err *err)
 {
-    const bool widen = weir_dtype_block(s->t->dtype) > 1;
-    const int64_t in = s->t->shape[1], stored = in / weir_dtype_block(s->t->dtype) * weir_dtype_bytes(s->t->dtype);
-    const int64_t row = widen ? in * (int64_t)sizeof(float) : stored;
-    weir_tensor rows = {
-        .name = s->t->name, .dtype = widen ? WEIR_F32 : s->t->dtype, .rank = 2, .shape = {s->n, in, 1, 1}};
+    const int64_t in = s->t->shape[1], row = in * weir_dtype_bytes(s->t->dtype);
+    weir_tensor rows = {.name = s->t->name, .dtype = s->t->dtype, .rank = 2, .shape = {s->n, in, 1, 1}};
     int64_t bytes;
     char *p = weir_mul64(s->n, row, &bytes) ? weir_alloc_aligned((size_t)bytes) : NULL;
     if (!p)
         return weir_nomem(err, "a matrix turned round");
-    for (int64_t i = 0; i < s->n; i++) {
-        const char *from = (const char *)s->t->data + row_of(s, i) * stored;
-        if (widen)
-            weir_dequantize(s->t->dtype, from, in, (float *)(void *)(p + i * row));
-        else
-            memcpy(p + i * row, from, (size_t)row);
-    }
+    for (int64_t i = 0; i < s->n; i++)
+        memcpy(p + i * row, (const char *)s->t->data + row_of(s, i) * row, (size_t)row);
     rows.data = p;
     const weir_status st = pack_rows(s, &rows, 0, false, out, err);
     weir_free_aligned(p);
+    return st;
+}
+
+/* Blocks lie along the input, so that a row of them is k's 48 weights of every panel: they stay where they are. */
+static weir_status keep_blocks(const source *s, weir_panels **out, weir_err *err)
+{
+    const int64_t in = s->t->shape[1], first = row_of(s, 0);
+    int64_t *row = NULL;
+    if (!successive(s)) {
+        row = weir_calloc((size_t)s->n, sizeof *row);
+        if (!row)
+            return weir_nomem(err, "a matrix turned round");
+        for (int64_t i = 0; i < s->n; i++)
+            row[i] = row_of(s, i) - first;
+    }
+    const weir_wview view = {
+        .t = s->t, .n = in, .k = s->n, .k_major = true, .stride = in, .first = first, .row = row, .mapped = true};
+    const weir_status st = weir_panels_new(out, &view, s->m->threads, err);
+    weir_free(row);
     return st;
 }
 
@@ -85,20 +95,23 @@ static weir_status pack(const source *s, bool columns, weir_panels **out, weir_e
     weir_status st;
     if (columns)
         st = pack_columns(s, out, err);
-    else if (weir_dtype_block(s->t->dtype) > 1 || !successive(s))
-        st = pack_gathered(s, out, err);
-    else
+    else if (weir_dtype_block(s->t->dtype) > 1)
+        st = keep_blocks(s, out, err);
+    else if (successive(s))
         st = pack_rows(s, s->t, row_of(s, 0), true, out, err);
+    else
+        st = pack_gathered(s, out, err);
     if (st != WEIR_OK)
         weir_err_where(err, s->t->file, s->t->name, s->t->offset);
     return st;
 }
 
-/* Memory of the panels: fp32 where blocks were. */
+/* Memory of the panels; of block types the stored rows, which are in memory while they are used. */
 static int64_t bytes_of(weir_dtype type, int64_t in, int64_t n)
 {
-    const int64_t size = weir_dtype_block(type) > 1 ? (int64_t)sizeof(float) : weir_dtype_bytes(type);
-    return (in + WEIR_PANEL - 1) / WEIR_PANEL * WEIR_PANEL * n * size;
+    const int64_t block = weir_dtype_block(type);
+    const int64_t width = block > 1 ? in / block : (in + WEIR_PANEL - 1) / WEIR_PANEL * WEIR_PANEL;
+    return width * n * weir_dtype_bytes(type);
 }
 
 /* --- the unembedding */
@@ -142,19 +155,12 @@ static source matrix_source(const weir_model *m, int64_t layer, weir_matrix whic
     return s;
 }
 
-weir_status weir_model_matrix_turned(const weir_model *m, int64_t layer, weir_matrix which, weir_panels **out,
-                                     weir_err *err)
-{
-    const source s = matrix_source(m, layer, which);
-    *out = NULL;
-    return s.t ? pack(&s, m->layout->k_major, out, err) : WEIR_OK;
-}
-
 weir_status weir_model_layer_turned(const weir_model *m, int64_t layer, weir_turned_layer *out, weir_err *err)
 {
     *out = (weir_turned_layer){0};
     for (int w = 0; w < WEIR_MATRIX_COUNT; w++) {
-        const weir_status st = weir_model_matrix_turned(m, layer, (weir_matrix)w, &out->w[w], err);
+        const source s = matrix_source(m, layer, (weir_matrix)w);
+        const weir_status st = s.t ? pack(&s, m->layout->k_major, &out->w[w], err) : WEIR_OK;
         if (st != WEIR_OK) {
             weir_turned_layer_free(out);
             return st;

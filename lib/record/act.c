@@ -93,7 +93,7 @@ weir_status weir_act_init(weir_act *a, const weir_point *p, const int64_t *units
     a->size = a->keyed ? ctx : p->size;
     a->point_size = p->size;
     a->storage = *storage;
-    a->fill = p->site == WEIR_SITE_SCORES ? -INFINITY : 0;
+    a->fill = p->site == WEIR_SITE_SCORES && !p->grad ? -INFINITY : 0;
     a->rank3 = n < 0 && (a->keyed || p->site == WEIR_SITE_RESULT);
     int64_t width;
     if (a->heads <= 0 || a->size <= 0 || !weir_mul64(a->heads, a->size, &width))

@@ -32,12 +32,9 @@ weir_status weir_dump_create(weir_dump **out, const char *path, const weir_model
 weir_status weir_dump_select(weir_dump *d, const weir_selector *sel, weir_err *err)
 {
     const weir_point *p;
-    int64_t n = weir_model_points(d->model, &p);
+    int64_t n = weir_model_points_all(d->model, &p);
     if (weir_selector_has_positions(sel))
         return weir_fail(err, WEIR_E_ARG, "a position in brackets cannot be recorded: use --positions");
-    for (int64_t i = n; i < 2 * n; i++)
-        if (weir_selector_matches(sel, &p[i]))
-            return weir_fail(err, WEIR_E_ARG, "%s is a gradient: a dump holds values of the forward pass", p[i].name);
     for (int64_t i = 0; i < n; i++) {
         const int64_t *units;
         int64_t n_units;

@@ -213,3 +213,36 @@ int64_t weir_run_slot_len(const weir_run *r, int slot)
 {
     return slot >= 0 && slot < r->n_slots ? r->slot[slot].len : 0;
 }
+
+/* Keys lie in panels, head after head, values row after row: of both only what n tokens take. */
+static void copy_tokens(weir_run *r, int to, int from, int64_t n)
+{
+    const weir_spec *s = r->spec;
+    const size_t keys = weir_attn_k_floats(1, s->D, r->max_len), values = (size_t)(r->max_len * s->D);
+    const size_t held = weir_attn_k_floats(1, s->D, n) * sizeof(float), rows = (size_t)(n * s->D) * sizeof(float);
+    const int64_t layer = weir_kv_slot_floats(r), slot = r->kv_layers * layer;
+    for (int64_t l = 0; l < r->kv_layers; l++) {
+        float *dst = r->b.cache + to * slot + l * layer;
+        const float *src = r->b.cache + from * slot + l * layer;
+        for (int64_t h = 0; h < s->K; h++)
+            memcpy(dst + (size_t)h * keys, src + (size_t)h * keys, held);
+        dst += key_floats(r, r->max_len);
+        src += key_floats(r, r->max_len);
+        for (int64_t h = 0; h < s->K; h++)
+            memcpy(dst + (size_t)h * values, src + (size_t)h * values, rows);
+    }
+}
+
+weir_status weir_run_slot_copy(weir_run *r, int to, int from, int64_t n, weir_err *err)
+{
+    if (to < 0 || to >= r->n_slots || from < 0 || from >= r->n_slots)
+        return weir_fail(err, WEIR_E_ARG, "slot %d to slot %d: the run has %d", from, to, r->n_slots);
+    if (n < 0 || n > r->slot[from].len)
+        return weir_fail(err, WEIR_E_ARG, "slot %d holds %lld tokens, not %lld", from, (long long)r->slot[from].len,
+                         (long long)n);
+    if (n && to != from)
+        copy_tokens(r, to, from, n);
+    r->slot[to] = n ? r->slot[from] : (weir_slot){0};
+    r->slot[to].len = n;
+    return WEIR_OK;
+}

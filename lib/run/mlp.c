@@ -14,7 +14,7 @@ weir_status weir_run_mlp(weir_run *r, int64_t layer, const weir_layer *w)
     if (!weir_run_needs(r, layer, WEIR_SITE_MLP_POST)) /* weir_run_again */
         return WEIR_STOP;
     float *post = b->post;
-    weir_op_act(r->kern, r->threads, s->act, post, b->pre, s->gated ? b->up : NULL, r->rows.n * s->F);
+    weir_op_act(r->kern, r->threads, r->act, post, b->pre, s->gated ? b->up : NULL, r->rows.n * s->F);
     WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_MLP_POST, post));
     float *y = !s->post_norms ? b->mlp_out : r->tape.on ? r->tape.layer[layer].mlp : b->h; /* h is free by now */
     weir_run_linear(r, layer, post, r->rows.n, s->F, &(weir_linear_to){WEIR_MATRIX_DOWN, &w->down, y, s->C}, 1);

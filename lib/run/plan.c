@@ -223,7 +223,7 @@ static weir_status check_bound(weir_run *r, int64_t arena, weir_err *err)
     return weir_fail(
         err, WEIR_E_NOMEM,
         "the run needs %lld bytes for its rows and %lld for the packed weights of one layer (%lld for all), "
-        "but the bound is %lld: fewer rows (--batch) or shorter windows (--ctx) need less",
+        "but the bound is %lld: fewer rows or shorter windows need less",
         (long long)arena, (long long)largest, (long long)weir_model_weight_bytes(r->model, layers, head),
         (long long)r->memory);
 }

@@ -21,6 +21,8 @@ static weir_status check_options(const weir_run_options *o, const weir_spec *s, 
         return weir_fail(err, WEIR_E_ARG, "a run that goes layer by layer keeps nothing for a way back");
     if (o->threads < 0)
         return weir_fail(err, WEIR_E_ARG, "threads is %d: it cannot be negative", o->threads);
+    if (o->act && !o->act->runs)
+        return weir_fail(err, WEIR_E_UNSUPPORTED, "no kernel has the activation %s", o->act->name);
     return WEIR_OK;
 }
 
@@ -55,6 +57,7 @@ static weir_status init(weir_run *r, const weir_model *m, const weir_run_options
         r->max_len = r->max_rows;
     r->memory = o->memory;
     r->by_layer = o->by_layer;
+    r->act = o->act ? weir_activation_act(o->act) : r->spec->act;
     r->leased = -1;
     WEIR_TRY(take_edits(r, o, err));
     r->tape.on = o->backward;
@@ -165,9 +168,17 @@ int64_t weir_run_hook_fired(const weir_run *r, int i)
 bool weir_run_hook_writes(const weir_run *r, int i)
 {
     bool writes = false;
-    for (int64_t p = 0; i >= 0 && i < r->hooks.n && p < r->map.n; p++)
+    for (int64_t p = 0; i >= 0 && i < r->hooks.n && p < r->map.all; p++)
         writes |= r->hooks.hook[i].want[p] == WEIR_WRITE;
     return writes;
+}
+
+bool weir_run_hook_gradients(const weir_run *r, int i)
+{
+    bool any = false;
+    for (int64_t p = r->map.n; i >= 0 && i < r->hooks.n && p < r->map.all; p++)
+        any |= r->hooks.hook[i].want[p] != WEIR_NONE;
+    return any;
 }
 
 int64_t weir_run_hook_changed(const weir_run *r, int i, int64_t *missed)

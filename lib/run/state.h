@@ -97,6 +97,7 @@ struct weir_run {
     weir_tape tape;
     const weir_edit **edit; /* [n_edits] */
     int n_edits;
+    weir_act act; /* of the MLPs: the model's, or the one that options put in its place */
     int n_slots;
     weir_slot *slot;
     weir_point_map map;

@@ -59,26 +59,30 @@ static value strip(weir_str s, const weir_str *set, bool left, bool right)
     return weir_chat_str(s);
 }
 
-static weir_status replace(weir_chat_run *r, weir_str s, weir_str old, weir_str new, value *out)
+static weir_status replace(weir_chat_run *r, int line, weir_str s, weir_str old, weir_str new, value *out)
 {
     weir_buf b = {0};
     weir_status st = WEIR_OK;
     for (size_t i = 0; st == WEIR_OK && i < s.n;) {
         bool hit = s.n - i >= old.n && memcmp(s.p + i, old.p, old.n) == 0;
-        st = hit ? weir_buf_add(&b, new.p, new.n) : weir_buf_add(&b, s.p + i, 1);
+        st = hit ? weir_chat_spend(r, line, 1 + new.n / WEIR_CHAT_STEP_BYTES) : WEIR_OK;
+        if (st == WEIR_OK && (hit ? weir_buf_add(&b, new.p, new.n) : weir_buf_add(&b, s.p + i, 1)) != WEIR_OK)
+            st = weir_chat_no_memory(r);
         i += hit ? old.n : 1;
     }
-    st = st == WEIR_OK ? copy(r, &b, out) : weir_chat_no_memory(r);
+    if (st == WEIR_OK)
+        st = copy(r, &b, out);
     weir_buf_free(&b);
     return st;
 }
 
-static weir_status split(weir_chat_run *r, weir_str s, weir_str by, value *out)
+static weir_status split(weir_chat_run *r, int line, weir_str s, weir_str by, value *out)
 {
     *out = weir_chat_array(r->arena);
     for (;;) {
         const char *hit = s.n ? memmem(s.p, s.n, by.p, by.n) : NULL;
         weir_str part = {s.p, hit ? (size_t)(hit - s.p) : s.n};
+        WEIR_TRY(weir_chat_spend(r, line, WEIR_CHAT_STEPS_ITEM));
         if (!weir_chat_push(r->arena, out, weir_chat_str(part)))
             return weir_chat_no_memory(r);
         if (!hit)
@@ -106,7 +110,8 @@ static bool starts(weir_str s, weir_str with)
 }
 
 /* A method of a string; also the filters of the same name. *done: it is known. */
-static weir_status of_string(weir_chat_run *r, weir_str name, weir_str s, const args *a, value *out, bool *done)
+static weir_status of_string(weir_chat_run *r, int line, weir_str name, weir_str s, const args *a, value *out,
+                             bool *done)
 {
     static const struct {
         const char *name;
@@ -128,9 +133,9 @@ static weir_status of_string(weir_chat_run *r, weir_str name, weir_str s, const 
         return WEIR_OK;
     }
     if (weir_str_eq(name, "replace") && strings(a, 2, 2) && a->v[0].s.n)
-        return replace(r, s, a->v[0].s, a->v[1].s, out);
+        return replace(r, line, s, a->v[0].s, a->v[1].s, out);
     if (weir_str_eq(name, "split") && strings(a, 1, 1) && a->v[0].s.n)
-        return split(r, s, a->v[0].s, out);
+        return split(r, line, s, a->v[0].s, out);
     bool upper = weir_str_eq(name, "upper");
     if ((upper || weir_str_eq(name, "lower")) && a->n == 0 && is_ascii(s))
         return change_case(r, s, upper, out);
@@ -194,7 +199,7 @@ weir_status weir_chat_call(weir_chat_run *r, const node *at, const value *f, con
     bool done = false;
     if (f->type == WEIR_CHAT_METHOD) {
         if (f->of->type == WEIR_CHAT_STR && !weir_str_eq(f->s, "trim"))
-            WEIR_TRY(of_string(r, f->s, f->of->s, a, out, &done));
+            WEIR_TRY(of_string(r, at->line, f->s, f->of->s, a, out, &done));
         else if (f->of->type == WEIR_CHAT_MAP)
             WEIR_TRY(of_map(r, f->s, f->of, a, out, &done));
         return done ? WEIR_OK : unknown(r, at, "method", f->s, f->of);
@@ -222,6 +227,8 @@ static weir_status join(weir_chat_run *r, const node *at, const value *v, const 
     weir_status st = WEIR_OK;
     for (int64_t i = 0; st == WEIR_OK && i < v->items->n; i++) {
         st = weir_chat_text(r, at->line, &v->items->v[i], &s);
+        if (st == WEIR_OK)
+            st = weir_chat_spend(r, at->line, 1 + (s.n + (a->n ? a->v[0].s.n : 0)) / WEIR_CHAT_STEP_BYTES);
         if (st == WEIR_OK && i && a->n && weir_buf_add(&b, a->v[0].s.p, a->v[0].s.n) != WEIR_OK)
             st = weir_chat_no_memory(r);
         if (st == WEIR_OK && weir_buf_add(&b, s.p, s.n) != WEIR_OK)
@@ -248,7 +255,9 @@ static weir_status select_by(weir_chat_run *r, const node *at, const value *v, c
         const value undefined = {.type = WEIR_CHAT_UNDEFINED},
                     *part = x->type == WEIR_CHAT_MAP ? weir_chat_get(x, a->v[0].s) : NULL;
         part = part ? part : &undefined;
-        bool yes = equal ? weir_chat_equal(part, &a->v[2]) : weir_chat_truth(part);
+        bool yes = weir_chat_truth(part);
+        if (equal)
+            WEIR_TRY(weir_chat_equal(r, at->line, part, &a->v[2], &yes));
         if (yes != reject && !weir_chat_push(r->arena, out, *x))
             return weir_chat_no_memory(r);
     }
@@ -312,7 +321,7 @@ weir_status weir_chat_filter(weir_chat_run *r, const node *at, const value *v, c
     WEIR_TRY(of_any(r, at, v, a, out, &done));
     for (size_t i = 0; i < sizeof text / sizeof *text && !done && v->type == WEIR_CHAT_STR; i++)
         if (weir_str_eq(at->s, text[i]))
-            WEIR_TRY(of_string(r, at->s, v->s, a, out, &done));
+            WEIR_TRY(of_string(r, at->line, at->s, v->s, a, out, &done));
     if (!done && v->type == WEIR_CHAT_ARRAY)
         WEIR_TRY(of_list(r, at, v, a, out, &done));
     if (!done && v->type == WEIR_CHAT_MAP && weir_str_eq(at->s, "items"))
@@ -350,7 +359,8 @@ weir_status weir_chat_test(weir_chat_run *r, const node *at, const value *v, con
         }
     bool equal = weir_str_eq(at->s, "equalto") || weir_str_eq(at->s, "eq");
     if (a->n == 1 && (equal || weir_str_eq(at->s, "ne"))) {
-        *out = weir_chat_equal(v, &a->v[0]) == equal;
+        WEIR_TRY(weir_chat_equal(r, at->line, v, &a->v[0], out));
+        *out = *out == equal;
         return WEIR_OK;
     }
     return unknown(r, at, "test", at->s, v);

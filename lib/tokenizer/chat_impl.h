@@ -127,7 +127,6 @@ typedef struct weir_chat_items {
 
 extern const char *const weir_chat_type_word[];
 bool weir_chat_truth(const weir_chat_value *v);
-bool weir_chat_equal(const weir_chat_value *a, const weir_chat_value *b);
 bool weir_chat_same(weir_str a, weir_str b);
 weir_chat_value weir_chat_str(weir_str s);
 weir_chat_value weir_chat_bool(bool b);
@@ -155,16 +154,25 @@ typedef struct weir_chat_run {
     const weir_chat_source *src;
     weir_arena *arena;
     weir_buf *out;
-    weir_chat_variable *var;      /* [n_var] of [var_cap], inner ones last */
-    size_t n_var, var_cap, frame; /* frame: the first of the innermost loop */
+    weir_chat_variable *var; /* [n_var] inner ones last */
+    size_t n_var, frame;     /* frame: the first of the innermost loop */
     int64_t steps;
     int depth;
 } weir_chat_run;
 
 weir_status weir_chat_no_memory(const weir_chat_run *r);
+/* An expression is a step; so are this many bytes of a new string or of the text; an element of a new list is some, a
+ * turn of a loop more. Steps are counted wherever a template can make work, so that they bound the memory as well as
+ * the time that it takes: values may hold each other many times over. */
+enum { WEIR_CHAT_STEP_BYTES = 16, WEIR_CHAT_STEPS_ITEM = 4 };
+WEIR_CHECKED weir_status weir_chat_spend(weir_chat_run *r, int line, size_t steps);
+/* A step one level deeper, in an expression or a value; who has come back from it takes one off r->depth. */
+WEIR_CHECKED weir_status weir_chat_enter(weir_chat_run *r, int line);
 WEIR_CHECKED weir_status weir_chat_walk(weir_chat_run *r, const weir_chat_node *first);
 /* Sets a variable of the innermost frame. */
 WEIR_CHECKED weir_status weir_chat_set(weir_chat_run *r, weir_str name, weir_chat_value v);
+WEIR_CHECKED weir_status weir_chat_equal(weir_chat_run *r, int line, const weir_chat_value *a, const weir_chat_value *b,
+                                         bool *out);
 /* Its text, as {{ }} writes it. */
 WEIR_CHECKED weir_status weir_chat_text(weir_chat_run *r, int line, const weir_chat_value *v, weir_str *out);
 /* JSON as Python's json.dumps writes it. */

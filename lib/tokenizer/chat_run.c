@@ -4,9 +4,7 @@
 #include "base/utf8.h"
 #include "chat_impl.h"
 
-/* An expression is a step; so are 16 bytes of a new string or of the text; a turn of a loop is 32. Steps thus bound the
- * memory as well as the time that a template can take. */
-enum { DEPTH_MOST = 600, STEPS_MOST = 5 * 1000 * 1000, TURN_STEPS = 32, STEP_BYTES = 16 };
+enum { DEPTH_MOST = 600, STEPS_MOST = 5 * 1000 * 1000, TURN_STEPS = 32 };
 
 typedef weir_chat_node node;
 typedef weir_chat_value value;
@@ -28,12 +26,19 @@ static weir_status refuse(const weir_chat_run *r, const node *n, const char *wha
                           weir_chat_type_word[a->type], b ? " and " : "", b ? weir_chat_type_word[b->type] : "");
 }
 
-static weir_status spend(weir_chat_run *r, const node *n, size_t steps)
+weir_status weir_chat_spend(weir_chat_run *r, int line, size_t steps)
 {
     r->steps += (int64_t)steps;
     return r->steps <= STEPS_MOST
                ? WEIR_OK
-               : weir_chat_fail(r->src, WEIR_E_UNSUPPORTED, n->line, "it takes more than %d steps", STEPS_MOST);
+               : weir_chat_fail(r->src, WEIR_E_UNSUPPORTED, line, "it takes more than %d steps", STEPS_MOST);
+}
+
+weir_status weir_chat_enter(weir_chat_run *r, int line)
+{
+    WEIR_TRY(weir_chat_spend(r, line, 1));
+    return ++r->depth <= DEPTH_MOST ? WEIR_OK
+                                    : weir_chat_fail(r->src, WEIR_E_UNSUPPORTED, line, "it is nested too deeply");
 }
 
 /* --- variables */
@@ -187,7 +192,7 @@ static weir_status slice(weir_chat_run *r, const node *n, value *out)
     int64_t from = back ? len - 1 : 0, to = back ? -1 : len;
     WEIR_TRY(bound(r, n, 0, len, back ? -1 : 0, back ? len - 1 : len, &from));
     WEIR_TRY(bound(r, n, 1, len, back ? -1 : 0, back ? len - 1 : len, &to));
-    WEIR_TRY(spend(r, n, 2 * (size_t)len));
+    WEIR_TRY(weir_chat_spend(r, n->line, 2 * (size_t)len));
     if (a.type == WEIR_CHAT_STR)
         return cut_text(r, a.s, len, from, to, step.i, out);
     *out = weir_chat_array(r->arena);
@@ -201,7 +206,7 @@ static weir_status slice(weir_chat_run *r, const node *n, value *out)
 
 static weir_status join(weir_chat_run *r, const node *n, weir_str a, weir_str b, value *out)
 {
-    WEIR_TRY(spend(r, n, (a.n + b.n) / STEP_BYTES));
+    WEIR_TRY(weir_chat_spend(r, n->line, (a.n + b.n) / WEIR_CHAT_STEP_BYTES));
     char *p = weir_arena_alloc(r->arena, a.n + b.n + 1, 1);
     if (!p)
         return weir_chat_no_memory(r);
@@ -216,7 +221,7 @@ static weir_status join(weir_chat_run *r, const node *n, weir_str a, weir_str b,
 static weir_status append(weir_chat_run *r, const node *n, const value *a, const value *b, value *out)
 {
     bool ok = true;
-    WEIR_TRY(spend(r, n, (size_t)(a->items->n + b->items->n) * 4));
+    WEIR_TRY(weir_chat_spend(r, n->line, (size_t)(a->items->n + b->items->n) * WEIR_CHAT_STEPS_ITEM));
     *out = weir_chat_array(r->arena);
     for (int64_t i = 0; ok && i < a->items->n; i++)
         ok = weir_chat_push(r->arena, out, a->items->v[i]);
@@ -268,7 +273,7 @@ static weir_status contains(weir_chat_run *r, const node *n, const value *part, 
         *out = weir_chat_get(whole, part->s) != NULL;
     } else if (whole->type == WEIR_CHAT_ARRAY) {
         for (int64_t i = 0; i < whole->items->n && !*out; i++)
-            *out = weir_chat_equal(&whole->items->v[i], part);
+            WEIR_TRY(weir_chat_equal(r, n->line, &whole->items->v[i], part, out));
     } else if (whole->type != WEIR_CHAT_UNDEFINED) {
         return refuse(r, n, "\"in\"", part, whole);
     }
@@ -280,7 +285,8 @@ static weir_status compare(weir_chat_run *r, const node *n, const value *a, cons
     const bool equal = n->s.n == 2 && n->s.p[1] == '=';
     int order = 0;
     if (weir_str_eq(n->s, "==") || weir_str_eq(n->s, "!=")) {
-        *out = weir_chat_equal(a, b) == (n->s.p[0] == '=');
+        WEIR_TRY(weir_chat_equal(r, n->line, a, b, out));
+        *out = *out == (n->s.p[0] == '=');
         return WEIR_OK;
     }
     if (n->s.p[0] == 'i' || n->s.p[0] == 'n') {
@@ -398,7 +404,7 @@ static weir_status arguments(weir_chat_run *r, const node *n, weir_chat_args *ou
 static size_t size_of(const value *v)
 {
     bool many = v->type == WEIR_CHAT_ARRAY || v->type == WEIR_CHAT_MAP;
-    return many ? 8 * (size_t)v->items->n : v->type == WEIR_CHAT_STR ? v->s.n / STEP_BYTES : 0;
+    return many ? 8 * (size_t)v->items->n : v->type == WEIR_CHAT_STR ? v->s.n / WEIR_CHAT_STEP_BYTES : 0;
 }
 
 static weir_status apply(weir_chat_run *r, const node *n, value *out)
@@ -407,7 +413,7 @@ static weir_status apply(weir_chat_run *r, const node *n, value *out)
     value a;
     bool yes;
     WEIR_TRY(eval(r, n->a, &a));
-    WEIR_TRY(spend(r, n, size_of(a.type == WEIR_CHAT_METHOD ? a.of : &a)));
+    WEIR_TRY(weir_chat_spend(r, n->line, size_of(a.type == WEIR_CHAT_METHOD ? a.of : &a)));
     WEIR_TRY(arguments(r, n, &args));
     if (n->kind == WEIR_CHAT_CALL)
         return weir_chat_call(r, n, &a, &args, out);
@@ -475,9 +481,7 @@ static weir_status eval_kind(weir_chat_run *r, const node *n, value *out)
 
 static weir_status eval(weir_chat_run *r, const node *n, value *out)
 {
-    WEIR_TRY(spend(r, n, 1));
-    if (++r->depth > DEPTH_MOST)
-        return weir_chat_fail(r->src, WEIR_E_UNSUPPORTED, n->line, "it is nested too deeply");
+    WEIR_TRY(weir_chat_enter(r, n->line));
     weir_status st = eval_kind(r, n, out);
     r->depth--;
     return st;
@@ -551,7 +555,7 @@ static weir_status loop(weir_chat_run *r, const node *n)
     for (int64_t i = 0; st == WEIR_OK && i < items.items->n && f != FLOW_BREAK; i++) {
         r->n_var = vars;
         f = FLOW_ON;
-        st = spend(r, n, TURN_STEPS);
+        st = weir_chat_spend(r, n->line, TURN_STEPS);
         if (st == WEIR_OK)
             st = put_loop(r, &items, i);
         if (st == WEIR_OK)
@@ -580,7 +584,7 @@ static weir_status assign(weir_chat_run *r, const node *n)
 
 static weir_status put_out(weir_chat_run *r, const node *n, weir_str s)
 {
-    WEIR_TRY(spend(r, n, s.n / STEP_BYTES));
+    WEIR_TRY(weir_chat_spend(r, n->line, s.n / WEIR_CHAT_STEP_BYTES));
     return weir_buf_add(r->out, s.p, s.n) == WEIR_OK ? WEIR_OK : weir_chat_no_memory(r);
 }
 

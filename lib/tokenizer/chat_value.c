@@ -127,38 +127,37 @@ static bool is_number(const weir_chat_value *v)
     return v->type == WEIR_CHAT_INT || v->type == WEIR_CHAT_BOOL; /* in Python true is 1 */
 }
 
-static bool equal_items(const weir_chat_value *a, const weir_chat_value *b)
+static weir_status equal_items(weir_chat_run *r, int line, const weir_chat_value *a, const weir_chat_value *b,
+                               bool *out)
 {
-    if (a->items == b->items)
-        return true;
-    if (a->items->n != b->items->n)
-        return false;
-    for (int64_t i = 0; i < a->items->n; i++) {
+    *out = a->items == b->items;
+    if (*out || a->items->n != b->items->n)
+        return WEIR_OK;
+    *out = true;
+    for (int64_t i = 0; i < a->items->n && *out; i++) {
         const weir_chat_value *other = a->type == WEIR_CHAT_MAP ? weir_chat_get(b, a->items->key[i]) : &b->items->v[i];
-        if (!other || !weir_chat_equal(&a->items->v[i], other))
-            return false;
+        *out = other != NULL;
+        if (other)
+            WEIR_TRY(weir_chat_equal(r, line, &a->items->v[i], other, out));
     }
-    return true;
+    return WEIR_OK;
 }
 
-bool weir_chat_equal(const weir_chat_value *a, const weir_chat_value *b)
+weir_status weir_chat_equal(weir_chat_run *r, int line, const weir_chat_value *a, const weir_chat_value *b, bool *out)
 {
+    WEIR_TRY(weir_chat_enter(r, line));
     if (is_number(a) && is_number(b))
-        return a->i == b->i;
-    if (a->type != b->type)
-        return false;
-    switch (a->type) {
-    case WEIR_CHAT_UNDEFINED:
-    case WEIR_CHAT_NONE:
-        return true;
-    case WEIR_CHAT_STR:
-        return weir_chat_same(a->s, b->s);
-    case WEIR_CHAT_ARRAY:
-    case WEIR_CHAT_MAP:
-        return equal_items(a, b);
-    default:
-        return a->items == b->items && weir_chat_same(a->s, b->s);
-    }
+        *out = a->i == b->i;
+    else if (a->type != b->type)
+        *out = false;
+    else if (a->type == WEIR_CHAT_UNDEFINED || a->type == WEIR_CHAT_NONE)
+        *out = true;
+    else if (a->type == WEIR_CHAT_ARRAY || a->type == WEIR_CHAT_MAP)
+        WEIR_TRY(equal_items(r, line, a, b, out));
+    else
+        *out = a->items == b->items && weir_chat_same(a->s, b->s);
+    r->depth--;
+    return WEIR_OK;
 }
 
 /* --- white space: str.isspace of Python 3 */
@@ -240,10 +239,27 @@ static weir_status put_string(weir_buf *b, weir_str s)
     return weir_buf_add(b, "\"", 1);
 }
 
+static weir_status put_json(weir_chat_run *r, int line, weir_buf *b, const weir_chat_value *v);
+
+static weir_status put_items(weir_chat_run *r, int line, weir_buf *b, const weir_chat_items *x, bool map)
+{
+    WEIR_TRY(weir_buf_add(b, map ? "{" : "[", 1));
+    for (int64_t i = 0; i < x->n; i++) {
+        WEIR_TRY(i ? weir_buf_add(b, ", ", 2) : WEIR_OK);
+        if (map) {
+            WEIR_TRY(weir_chat_spend(r, line, x->key[i].n / WEIR_CHAT_STEP_BYTES));
+            WEIR_TRY(put_string(b, x->key[i]));
+            WEIR_TRY(weir_buf_add(b, ": ", 2));
+        }
+        WEIR_TRY(weir_chat_enter(r, line));
+        WEIR_TRY(put_json(r, line, b, &x->v[i]));
+        r->depth--;
+    }
+    return weir_buf_add(b, map ? "}" : "]", 1);
+}
+
 static weir_status put_json(weir_chat_run *r, int line, weir_buf *b, const weir_chat_value *v)
 {
-    const weir_chat_items *x = v->items;
-    const bool map = v->type == WEIR_CHAT_MAP;
     switch (v->type) {
     case WEIR_CHAT_NONE:
         return weir_buf_add(b, "null", 4);
@@ -252,19 +268,11 @@ static weir_status put_json(weir_chat_run *r, int line, weir_buf *b, const weir_
     case WEIR_CHAT_INT:
         return weir_buf_printf(b, "%lld", (long long)v->i);
     case WEIR_CHAT_STR:
+        WEIR_TRY(weir_chat_spend(r, line, v->s.n / WEIR_CHAT_STEP_BYTES));
         return put_string(b, v->s);
     case WEIR_CHAT_ARRAY:
     case WEIR_CHAT_MAP:
-        WEIR_TRY(weir_buf_add(b, map ? "{" : "[", 1));
-        for (int64_t i = 0; i < x->n; i++) {
-            WEIR_TRY(i ? weir_buf_add(b, ", ", 2) : WEIR_OK);
-            if (map) {
-                WEIR_TRY(put_string(b, x->key[i]));
-                WEIR_TRY(weir_buf_add(b, ": ", 2));
-            }
-            WEIR_TRY(put_json(r, line, b, &x->v[i]));
-        }
-        return weir_buf_add(b, map ? "}" : "]", 1);
+        return put_items(r, line, b, v->items, v->type == WEIR_CHAT_MAP);
     default:
         return weir_chat_fail(r->src, WEIR_E_UNSUPPORTED, line, "%s as JSON is not supported",
                               weir_chat_type_word[v->type]);

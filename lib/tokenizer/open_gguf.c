@@ -157,14 +157,15 @@ static weir_status read_merges(reader *r)
     size_t pos = 0;
     if (!r->merges)
         return weir_fail(r->err, WEIR_E_FORMAT, "no tokenizer.ggml.merges: a vocabulary of kind \"gpt2\" needs them");
-    WEIR_TRY(
-        weir_tok_merges_reserve(&r->t->merges, r->merges->n < INT32_MAX / 4 ? (size_t)r->merges->n : INT32_MAX / 4));
+    if (weir_tok_merges_reserve(&r->t->merges, r->merges->n < INT32_MAX / 4 ? (size_t)r->merges->n : INT32_MAX / 4))
+        return weir_nomem(r->err, "the merges");
     for (uint64_t i = 0; i < r->merges->n; i++) {
         weir_str line;
         WEIR_TRY(weir_gguf_next_str(r->g, r->merges, &pos, &line, r->err));
-        if (weir_tok_add_merge_line(r->t, line, (uint32_t)i, r->err)) {
+        const weir_status s = weir_tok_add_merge_line(r->t, line, (uint32_t)i, r->err);
+        if (s != WEIR_OK) {
             weir_err_where(r->err, r->g->map.path, NULL, r->merges->offset);
-            return WEIR_E_FORMAT;
+            return s;
         }
     }
     return WEIR_OK;

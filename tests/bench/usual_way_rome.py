@@ -47,7 +47,7 @@ def main(path, edit, calls):
     o, layer = said["options"], said["statistics"][0]["layer"]
     model, tokenizer = opened(path)
     net = Net(model, encoder(tokenizer), tokenizer.bos_token_id if o["bos"] else None)
-    options = Options(**{k: o[k] for k in ("steps", "rate", "kl", "decay", "clamp", "enough")})
+    options = Options(**{k: o[k] for k in ("steps", "rounds", "rate", "kl", "decay", "clamp", "enough")})
     rome = Rome(net, said["prefixes"], options, {layer: torch.eye(net.down(layer).in_features, dtype=torch.float64)})
     best = float("inf")
     for _ in range(calls):

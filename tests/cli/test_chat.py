@@ -47,6 +47,9 @@ def refused(template, code, *words):
         assert word in str(e.value), str(e.value)
 
 
+LONG = "{% set s = 'aaaaaaaaaa' %}" + "{% set s = s + s %}" * 13
+
+
 @pytest.mark.parametrize("template, words", [
     ("\n{% macro f() %}{% endmacro %}", ("line 2", "{% macro %}")),
     ("{% include 'x' %}", ("line 1", "{% include %}")),
@@ -75,6 +78,12 @@ def refused(template, code, *words):
     ("{{ 1" + " + 1" * 5000 + " }}", ("nested too deeply",)),
     ("{% set s = 'aaaaaaaaaa' %}" + "{% set s = s + s %}" * 40, ("steps",)),
     ("{% set l = [1,1,1,1,1,1,1,1,1,1] %}" + "{% for a in l %}" * 9 + "{{ 1 + 1 }}" + "{% endfor %}" * 9, ("steps",)),
+    # values that hold each other many times over
+    (LONG + "{{ s | replace('a', s) }}", ("steps",)),
+    (LONG + "{% set l = [s,s,s,s,s,s,s,s] %}" + "{% set l = l + l %}" * 9 + "{{ l | join | length }}", ("steps",)),
+    ("{% set a = [1] %}" + "{% set a = [a,a,a,a,a,a,a,a,a,a] %}" * 8 + "{{ a | tojson }}", ("steps",)),
+    ("{% set a = [1] %}{% set b = [1] %}" + "{% set a = [a,a] %}{% set b = [b,b] %}" * 40 + "{{ a == b }}", ("steps",)),
+    ("{% set a = [1] %}{% set b = [1] %}" + "{% set a = [a,a] %}{% set b = [b,b] %}" * 40 + "{{ a in [b] }}", ("steps",)),
 ])
 def test_what_is_outside_the_subset_is_named(template, words):
     refused(template, UNSUPPORTED, *words)

@@ -120,6 +120,32 @@ def test_weights_of_neurons_have_the_edit(edits, merged):
     assert max(abs(scores[0][i] - scores[1][i]) for i in scores[1]) < 2e-2 < max(abs(scores[2][i] - scores[1][i]) for i in scores[1])
 
 
+def test_tokens_beside_a_dump_are_those_of_its_run(edits, tmp_path):
+    """A dump and a result name the edits of their run, and do not hold them: neuron-top reads no token from other weights."""
+    d, neuron = edits[0], f"L{LAYER}N{UNIT}"
+    tokens = lambda run: [n["out"] for n in map(json.loads, run.ok().out.splitlines()) if n.get("out")]
+    top = lambda *args: weir("neuron-top", "--neurons", neuron, "--json", *args)
+    for name, args in (("plain", ()), ("edited", both(edits))):
+        trace("--layer", LAYER, "--dump", tmp_path / f"{name}.h5", "-q", *args, TEXT).ok()
+    edited, plain = tmp_path / "edited.h5", tmp_path / "plain.h5"
+    expected = tokens(top(*both(edits), TEXT))
+    assert expected and expected == tokens(top(edited, *both(edits))) != tokens(top(plain))
+    shutil.copytree(d / "one", tmp_path / "renamed")
+    assert tokens(top(edited, "--edit", tmp_path / "renamed", "--edit", d / "more")) == expected
+    said = top(edited)
+    assert tokens(said) == [] and "tokens read from the weights are left out" in said.err and "edit one; edit more" in said.err, said.err
+    assert top(edited, "--weights", "no").ok().err.count("--edit") == 0
+    top(edited, "--weights", "yes").fails(2, "--edit", "edit one; edit more")
+    top(edited, "-q", "--edit", d / "one").fails(2, "edited.h5 is of a run with other edits: edit one; edit more")
+    top(edited, "-q", "--edit", d / "more", "--edit", d / "one").fails(2, "with other edits")
+    top(plain, "-q", "--edit", d / "one").fails(2, "plain.h5 is of a run with other edits: none")
+    weir("neuron-top", "--neurons", neuron, "--weights", "no", "-q", *both(edits), "-o", tmp_path / "r.h5", TEXT).ok()
+    result = lambda *args: weir("neuron-top", tmp_path / "r.h5", "--json", *args)
+    assert tokens(result("--weights", "yes", *both(edits))) == expected
+    result("--weights", "yes").fails(2, "r.h5 is of a run with edits of the weights")
+    result(*both(edits)).fails(2, "--edit is about the weights", "--weights yes")
+
+
 def test_decompose_adds_up_with_edits(edits, tmp_path):
     """Heads and neurons of an edited layer sum to what it added; from a dump they cannot."""
     for level, part in (("head", "attn"), ("neuron", "mlp")):
@@ -161,6 +187,7 @@ def test_edits_that_do_not_fit(edits, tmp_path):
     weir("loss", "--edit", other, "-q", TEXT).fails(1, "made for another model", "ffffffffffff", "--force applies it")
     weir("loss", "--edit", other, "-q", "--force", TEXT).ok()
     weir("generate", "--edit", other, "-q", TEXT).fails(1, "made for another model", "--force")
+    weir("rome", "verify", other, "-q").fails(1, "made for another model", "--force applies it")
     dora = write_adapter(tmp_path / "dora", one, use_dora=True)
     weir("loss", "--edit", dora, "-q", TEXT).fails(1, "use_dora")
     for how, make, word in (("a directory", lambda p: p.mkdir(), "a directory"), ("a pipe", os.mkfifo, "regular file"),
@@ -244,7 +271,7 @@ def test_merge_refuses(edits, tmp_path):
     weir("rome", "merge", "--out", tmp_path / "x").fails(2, "no --edit")
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "mine").write_text("x")
-    weir("rome", "merge", "--edit", d / "one", "--out", tmp_path / "there", "-q").fails(1, "it exists and is not a merged checkpoint")
+    weir("rome", "merge", "--edit", d / "one", "--out", tmp_path / "there", "-q").fails(1, "it exists and nothing in it says that it is a merged checkpoint")
     assert [p.name for p in tmp_path.iterdir()] == ["there"]
 
 

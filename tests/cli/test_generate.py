@@ -68,10 +68,16 @@ DRAW = ("--temperature", "0.9", "--top-p", "0.9", "--top-k", "50", "--repetition
 def test_samples_are_the_same_alone_and_differ_from_each_other():
     together = texts(*DRAW, "-n", "3", *PROMPTS[:3])
     assert [(r["doc"], r["sample"]) for r in together] == [(d, s) for d in range(3) for s in range(3)]
+    assert {r["seed"] for r in together} == {3}
     alone = texts(*DRAW, "-n", "3", PROMPTS[1])
     assert [bare(r) for r in alone] == [bare(r) for r in together[3:6]]
     assert [bare(r) for r in texts(*DRAW, "-n", "2", "--batch", "1", PROMPTS[1])] == [bare(r) for r in alone[:2]]
     assert len({r["text"] for r in together}) > 3
+    long = " ".join(PROMPTS[:3] * 4)  # more tokens than a panel of keys has
+    said = [generate(*DRAW, "-n", "5", "--json", "--batch", "64", *more, long, PROMPTS[1]).ok().json for more in ((), ("--hook", "stats:hook_embed"))]
+    assert said[0]["texts"] == said[1]["texts"], "a prompt that is run once for all its samples, or for each"
+    prompts = [len(r["prompt_ids"]) for r in said[0]["texts"]]
+    assert max(prompts) > 48 and said[1]["rows_run"] - said[0]["rows_run"] == sum(n - 1 for n in prompts[1:5] + prompts[6:])
     other = [r["text"] for r in texts(*DRAW[:-4], "--seed", "4", "--max-tokens", "12", "-n", "3", *PROMPTS[:3])]
     assert other != [r["text"] for r in together]
 
@@ -174,7 +180,7 @@ def test_a_character_waits_until_it_is_whole_and_nothing_acts_on_the_terminal(tm
     for piece in pieces:
         piece.decode()
     assert b"".join(pieces).decode().replace("\r\n", "\n") == "x" + TEXT.replace("\x1b", "\\x1b") + "\n"
-    assert len(pieces) > 3, "it streams"
+    assert len(pieces) > 1, "it streams"  # how many reads they come in is the machine's
     assert generate(*say[:2], "--max-tokens", "1", "x").ok().out == b"x\xc3\n", "what never became whole is shown in the end"
 
 
@@ -375,5 +381,5 @@ def test_a_reader_that_goes_away_ends_the_run():
 def test_what_an_interrupted_run_left_is_kept(tmp_path):
     (tmp_path / "a.h5.part").write_bytes(b"mine")
     more = ("--layer", "0", "--dump", tmp_path / "a.h5", "--max-tokens", "2", "x")
-    generate(*more).fails(1, "a.h5.part", "--force replaces it")
+    generate(*more).fails(1, "a.h5.part", "generate cannot go on with", "--force begins again")
     assert (tmp_path / "a.h5.part").read_bytes() == b"mine"

@@ -97,3 +97,5 @@ def test_refusals(tmp_path, model):
     (tmp_path / "s.jsonl").write_text('{"messages": "x", "at": [0, 1]}\n')
     trace("--model", model, "--chat", "--positions", "@at", "--dump", tmp_path / "x.h5", "--file", tmp_path / "s.jsonl").fails(
         2, "--positions", "@at", "--chat")
+    weir("generate", "--model", with_template(tmp_path / "c", chat_template="{{ nothing }}"), "--chat", "x").fails(
+        1, "document 0, in its chat template, comes to no token")

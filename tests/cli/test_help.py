@@ -4,24 +4,29 @@ import subprocess
 
 import pytest
 
-from weircli import BIN, BROOK, Run, environment, tools, trace, weir
+from weircli import BIN, BROOK, Run, commands, environment, tools, trace, weir
 
 NOWHERE = {"WEIR_BROOK": "/nonexistent"}  # no model can be found
 
 
+ALL = [(tool,) for tool in tools()] + [("rome", command) for command in commands("rome")]
+every_tool = pytest.mark.parametrize("tool", ALL, ids=" ".join)
+
+
 def test_there_are_tools():
     assert {"trace", "diff", "tokenize", "detokenize"} <= set(tools())
+    assert set(commands("rome")) == {"diff", "edit", "eval", "list", "merge", "show", "stats", "verify"}
 
 
-@pytest.mark.parametrize("tool", tools())
+@every_tool
 def test_help_needs_no_model_and_is_one_text(tool):
-    ways = ((tool, "--help"), (tool, "-h"), ("help", tool), (tool, "x", "--help"))
+    ways = ((*tool, "--help"), (*tool, "-h"), ("help", *tool), (*tool, "x", "--help"))
     texts = [weir(*args, env=NOWHERE).ok() for args in ways]
     assert all(t.err == "" for t in texts)
     assert len({t.out for t in texts}) == 1
     text = texts[0].out.decode()
     form = "COMMAND [options]" if "\nCommands\n" in text else "[options]"
-    assert text.startswith(f"usage: weir {tool} {form}") and not text.split("\n")[0].endswith(" ")
+    assert text.startswith(f"usage: weir {' '.join(tool)} {form}") and not text.split("\n")[0].endswith(" ")
     assert "\nExample\n" in text
     before_example = text.split("\nExample\n")[0].splitlines()
     assert all(len(line) <= 80 or "  --" in line or ":" in line for line in before_example)
@@ -29,18 +34,21 @@ def test_help_needs_no_model_and_is_one_text(tool):
 
 @pytest.fixture(scope="module")
 def brook(tmp_path_factory):
-    """The embedded model with a quarter of its sentences: examples read all of them, and would take minutes."""
+    """The embedded model with a tenth of its sentences: examples read all of them, and would take minutes."""
     path = tmp_path_factory.mktemp("brook")
     for file in BROOK.iterdir():
         if file.name != "sentences.txt":
             (path / file.name).symlink_to(file)
-    (path / "sentences.txt").write_bytes(b"".join((BROOK / "sentences.txt").read_bytes().splitlines(True)[:250]))
+    (path / "sentences.txt").write_bytes(b"".join((BROOK / "sentences.txt").read_bytes().splitlines(True)[:100]))
     return path
 
 
-@pytest.mark.parametrize("tool", tools())
+@every_tool
 def test_examples_run_as_printed(tool, brook, tmp_path):
-    text = weir(tool, "--help").ok().out.decode()
+    """In a directory in which lib/brook is, as in weir's own."""
+    text = weir(*tool, "--help").ok().out.decode()
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "brook").symlink_to(brook)
     lines = [line[2:] for line in text.split("\nExample\n")[1].splitlines()]
     assert lines
     for line in lines:

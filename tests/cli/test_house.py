@@ -79,12 +79,12 @@ def test_tools_and_hooks_use_public_headers_only():
             assert os.path.exists(os.path.join(os.path.dirname(f), include)) or os.path.exists(os.path.join(ROOT, "tools", include))
 
 
-ORDER = ["base", "linalg", "io", "tokenizer", "kernels", "model", "run", "hooks", "grad", "lens", "record", "edit", "survey", "search"]
+ORDER = ["base", "linalg", "io", "count", "tokenizer", "kernels", "model", "run", "hooks", "grad", "lens", "record", "edit", "survey", "search"]
 ALLOWED = {
-    "base": {"base"}, "linalg": {"base", "linalg"}, "io": {"base", "io"}, "tokenizer": {"base", "io", "tokenizer"}, "kernels": {"base", "io", "kernels"},
+    "base": {"base"}, "linalg": {"base", "linalg"}, "io": {"base", "io"}, "count": {"base", "io", "count"}, "tokenizer": {"base", "io", "tokenizer"}, "kernels": {"base", "io", "kernels"},
     "model": {"base", "io", "kernels", "model"}, "run": {"base", "kernels", "model", "run"},
     "hooks": {"base", "model", "run", "hooks"}, "grad": {"base", "kernels", "model", "run", "hooks", "grad"}, "lens": {"base", "io", "kernels", "model", "run", "lens"}, "record": {"base", "io", "kernels", "hooks", "record"},
-    "edit": {"base", "io", "kernels", "model", "run", "record", "edit"}, "survey": {"base", "record", "survey"}, "search": {"base", "io", "kernels", "model", "record", "search"},
+    "edit": {"base", "io", "kernels", "model", "run", "record", "edit"}, "survey": {"base", "kernels", "model", "record", "survey"}, "search": {"base", "io", "kernels", "model", "record", "search"},
 }
 
 

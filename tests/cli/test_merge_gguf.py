@@ -55,5 +55,5 @@ def test_refusals(tmp_path):
     weir("rome", "merge", "-m", tmp_path / "odd.gguf", "-o", tmp_path / "out", "-q").fails(1, "rope_freqs.weight", "no RoPE scaling of Hugging Face")
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "mine").write_text("x")
-    weir("rome", "merge", "-m", base, "-o", tmp_path / "there", "-q").fails(1, "it exists and is not a merged checkpoint")
+    weir("rome", "merge", "-m", base, "-o", tmp_path / "there", "-q").fails(1, "it exists and nothing in it says that it is a merged checkpoint")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["odd.gguf", "there"]

@@ -1,12 +1,16 @@
 """weir rome edit and verify on brook: what an edit does, what it leaves alone, what it writes, and every refusal."""
 import json
 
+import h5py
 import numpy as np
 import pytest
 
 from dumps import differences
 from romelib import CHEAP, HOOD, RECORDS, edit, files, made, record, tensors, update, write_records
 from weircli import weir
+
+
+SHORT = ("--steps", 2, "--rounds", 1, "--force")
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +49,7 @@ def test_edit_json_says_all(hood):
     assert j["prefixes"] == ["In the old days"] and "seed" not in j and j["edits"] == []
     assert j["statistics"] == [{"layer": 4, "kind": "identity"}]
     r = j["reports"][0]
-    assert len(r["trace"]) <= j["options"]["steps"] and j["options"]["clamp"] == 4
+    assert len(r["trace"]) <= j["options"]["steps"] and j["options"]["clamp"] == 4 and "ridge" not in j["options"]
     assert r["subject_at"] >= 0 and r["converged"] and not r["clamped"]
     assert r["before"]["p"] < 0.1 < 0.5 < r["after"]["p"]
     trace = r["trace"]
@@ -63,7 +67,7 @@ def test_the_update_is_of_rank_one_and_as_long_as_the_report_says(hood):
 
 
 def test_the_seed_is_kept_and_decides(tmp_path):
-    how = ("--layer", 6, "--identity", "--steps", 1, "--force")
+    how = ("--layer", 6, "--identity", *SHORT)
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
         edit(tmp_path / name, "--seed", seed, how=how).ok()
     a, b, c = (made(tmp_path / n) for n in "abc")
@@ -72,15 +76,14 @@ def test_the_seed_is_kept_and_decides(tmp_path):
 
 
 def test_threads_and_kernels_give_the_same_bytes(tmp_path):
-    short = ("--layer", 6, "--identity", "--no-prefixes", "--steps", 2, "--force")
-    edit(tmp_path / "best", how=short).ok()
-    for name, more in (("ref", ("--kernel", "ref")), ("one", ("--threads", 1)), ("two", ("--threads", 2, "--kernel", "avx2"))):
-        edit(tmp_path / name, *more, how=short).ok()
+    """A short text: the scalar kernels take their time."""
+    how = dict(fact=("--subject", "A", "--prompt", "{} a", "--target", "b"), how=("--layer", 6, "--identity", "--no-prefixes", *SHORT))
+    edit(tmp_path / "best", **how).ok()
+    for name, more in (("ref", ("--kernel", "ref")), ("two", ("--threads", 2, "--kernel", "avx2")), ("little", ("--memory", "16M"))):
+        edit(tmp_path / name, *more, **how).ok()
         assert files(tmp_path / name) == files(tmp_path / "best"), name
-    edit(tmp_path / "little", "--memory", "16M", how=short).ok()
-    assert files(tmp_path / "little") == files(tmp_path / "best")
-    edit("less", "--memory", "1M", how=short, cwd=tmp_path).fails(1, "the bound is 1048576")
-    edit(tmp_path / "other", "--rate", 0.4, how=short).ok()
+    edit("less", "--memory", "1M", **how, cwd=tmp_path).fails(1, "the bound is 1048576", "(here: a larger --memory)")
+    edit(tmp_path / "other", "--rate", 0.4, **how).ok()
     assert files(tmp_path / "other") != files(tmp_path / "best")
 
 
@@ -98,7 +101,7 @@ def test_edits_come_on_top_of_edits(hood, tmp_path):
 def test_other_texts_are_data_and_not_formats(tmp_path):
     """reference/rome.md 7.9: braces in prefixes and subjects, percent signs anywhere."""
     fact = ("--subject", "100%s {x} Ltd %n", "--prompt", "50%d of {} is", "--target", "{%s}%n")
-    edit(tmp_path / "odd", fact=fact, how=("--layer", 4, "--identity", "--prefix", "{} 5%s {0} %n", "--steps", 2, "--force")).ok()
+    edit(tmp_path / "odd", fact=fact, how=("--layer", 4, "--identity", "--prefix", "{} 5%s {0} %n", *SHORT)).ok()
     j = made(tmp_path / "odd")
     assert j["requests"][0] == {"prompt": "50%d of {} is", "subject": "100%s {x} Ltd %n", "target": "{%s}%n"}
     assert j["prefixes"] == ["{} 5%s {0} %n"]
@@ -131,9 +134,17 @@ REFUSED = [
     (HOOD, ("--layer", 4, "--identity", "--moments", "x.h5"), 2, ("--identity and --moments exclude",)),
     (HOOD, ("--layer", 4, "--moments", "absent.h5"), 1, ("absent.h5",)),
     (HOOD, (*CHEAP, "--rate", "1e300"), 1, ("loss is",)),
-    (HOOD, (*CHEAP, "--clamp", "0.01"), 1, ("at its clamp", "--force")),
-    (HOOD, (*CHEAP, "--steps", 2), 1, ("after its steps", "--force")),
-    (HOOD, ("--layer", 7, "--identity", "--no-prefixes"), 1, ("after its steps",)),  # no layer behind it reads the change
+    (HOOD, (*CHEAP, "--clamp", "0.01", "--rounds", 1), 1, ("at its clamp", "--force")),
+    (HOOD, (*CHEAP, "--steps", 2, "--rounds", 1), 1, ("after its steps", "--force")),
+    (HOOD, (*CHEAP, "--steps", 1), 2, ("--steps 1", "at least 2")),
+    (HOOD, ("--layer", 7, "--identity", "--no-prefixes"), 1, ("layer 7 is the last", "reaches no later token", "edit one of 0 to 6")),
+    (HOOD, ("--layers", "6-7", "--identity", "--no-prefixes", "--method", "memit"), 1, ("layer 7 is the last",)),
+    # a change of nothing is no edit, whatever --force says
+    ((*HOOD[:4], "--target", "Cascades"), (*CHEAP, "--enough", 2, "--force"), 1, ("there is nothing to change", "below `enough` (2)")),
+    (HOOD, (*CHEAP, "--rate", "1e-60", *SHORT), 1, ("went nowhere", "rate 1e-60")),
+    (HOOD, (*CHEAP, "--clamp", "1e-60", *SHORT), 1, ("went nowhere", "clamp 1e-60")),
+    (HOOD, (*CHEAP, "--method", "memit", "--weight", "1e300", "--force"), 1, ("the update is 0",)),
+    (HOOD, (*CHEAP, "--memory", "1"), 1, ("the bound is 1", "fewer rows or shorter windows", "(here: a larger --memory, or --no-prefixes)")),
     (HOOD, ("--layer", 4, "--identity", "--method", "alphaedit", "--no-prefixes"), 1, ("null space",)),
     (HOOD, (*CHEAP, "--compat", "rome", "--method", "r-rome"), 2, ("--compat and --method exclude",)),
     (HOOD, (*CHEAP, "--text", "x"), 2, ("--layer auto",)),
@@ -147,8 +158,34 @@ def test_what_cannot_be_done_is_one_line_and_writes_nothing(fact, how, code, wor
     assert list(tmp_path.iterdir()) == []
 
 
+PASSED_OVER = [
+    (("--weight", 3), "--weight is of memit and emmet; r-rome has no such number"), (("--weight", 3, "--method", "alphaedit"), "alphaedit has"),
+    (("--l2", 3), "--l2 is of alphaedit"), (("--l2", 3, "--method", "memit"), "memit has no such number"),
+    (("--null-below", 3, "--compat", "rome"), "--null-below is of alphaedit; rome has"), (("--ridge", 0.1), "which --identity does without"),
+    (("--seed", 1), "--prefix leaves none to sample"), (("--stats-text", "x"), "--identity and --stats-text exclude each other"),
+    (("--neighbour", "a=b"), "--layer auto"), (("--records", "0:1"), "--batch"),
+]
+
+
+def test_options_that_would_be_passed_over_are_refused():
+    """Before anything is opened: the model is not there."""
+    for more, words in PASSED_OVER:
+        edit("new", "-m", "absent", *more).fails(2, words)
+    eval_ = lambda *more: weir("rome", "eval", RECORDS, "--identity", "--no-prefixes", "-m", "absent", *more)
+    eval_("--weight", 3).fails(2, "--weight is of memit and emmet")
+    eval_("--seed", 1).fails(2, "--no-prefixes leaves none to sample")
+    eval_("--seed", 1, "--control", "random").fails(1, "absent")  # there it draws the vectors
+    eval_("--sequential", 2, "--max-drift", 1).fails(2, "--max-drift has a meaning only with --text")
+    eval_("--force").fails(2, "--force has a meaning only with --out or --edit")
+
+
+def test_a_subject_at_the_prompts_end_can_be_edited_at_the_last_layer(tmp_path):
+    edit(tmp_path / "new", fact=("--subject", "Mount Hood", "--prompt", "The peak is {}", "--target", "Caucasus"), how=("--layer", 7, *CHEAP[2:], "--force")).ok()
+    assert np.linalg.norm(update(tmp_path / "new")) > 0
+
+
 def test_force_writes_what_did_not_converge(tmp_path):
-    edit(tmp_path / "new", "--clamp", "0.01", "--force").ok()
+    edit(tmp_path / "new", "--clamp", "0.01", "--rounds", 1, "--force").ok()
     r = made(tmp_path / "new")["reports"][0]
     assert r["clamped"] and not r["converged"] and r["delta_norm"] <= 0.01 * r["v0_norm"] * (1 + 1e-5)
 
@@ -158,6 +195,40 @@ def test_a_directory_with_other_things_is_left_alone(tmp_path):
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     edit(tmp_path / "mine").fails(1, "mine")
     assert [f.name for f in (tmp_path / "mine").iterdir()] == ["letter.txt"]
+
+
+def test_what_is_read_is_not_written_over(hood, tmp_path):
+    """However it is spelled: an edit on top of an edit, and a directory that is read while it is made."""
+    (tmp_path / "mine").mkdir()
+    for f in hood.iterdir():
+        (tmp_path / "mine" / f.name).write_bytes(f.read_bytes())
+    (tmp_path / "link").symlink_to("mine")
+    before = files(tmp_path / "mine")
+    for out, read in (("mine", "mine"), ("mine", "./mine/"), ("mine", "link"), ("link", "mine"), (tmp_path / "mine", "mine/../mine"), ("mine/.", "mine")):
+        edit(out, "--edit", read, "-m", "absent", cwd=tmp_path).fails(1, "is also read: it would be written over")
+    (tmp_path / "mine").rename(tmp_path / "new.part")
+    edit("new", "--edit", "new.part", "-m", "absent", cwd=tmp_path).fails(1, "new.part is also read")
+    merge = lambda out, *more: weir("rome", "merge", "-o", out, *more, cwd=tmp_path).fails(1, "is also read")
+    merge("new", "--edit", "new.part")
+    merge("new.part", "--edit", "new.part")
+    merge("new", "-m", "new.part")
+    merge("new.part/", "-m", "./new.part")
+    for out in ("new.part", "new"):
+        weir("rome", "diff", "new.part", "other", "-o", out, cwd=tmp_path).fails(1, "new.part is also read")
+    assert files(tmp_path / "new.part") == before and sorted(f.name for f in tmp_path.iterdir()) == ["link", "new.part"]
+
+
+def test_without_prefixes_all_methods_of_rank_one_are_one(tmp_path):
+    """The four differ in which text plays which part."""
+    flags = (("--method", "r-rome"), ("--method", "p-rome"), ("--compat", "rome"), ("--compat", "r-rome"))
+    names = ("r-rome", "p-rome", "rome", "compat-r-rome")
+    for prefixes, different in ((("--no-prefixes",), 1), (CHEAP[3:], 4)):
+        found = []
+        for name, flag in zip(names, flags):
+            edit(tmp_path / name, *flag, "--steps", 3, "--rounds", 1, "--force", how=(*CHEAP[:3], *prefixes)).ok()
+            assert made(tmp_path / name)["method"] == name
+            found.append(files(tmp_path / name)["adapter_model.safetensors"])
+        assert len(set(found)) == different
 
 
 def test_token_0_subjects_do_not_explode(tmp_path):
@@ -173,7 +244,7 @@ def test_token_0_subjects_do_not_explode(tmp_path):
     assert rome["lambda_norm"] * abs(rome["k_u"]) == pytest.approx(rome["delta_norm"], rel=1e-3)
     assert mean["k_cos"] == pytest.approx(rome["k_cos"]) and abs(rome["k_u"]) < mean["k_u"]
     assert mean["lambda_norm"] / mean["delta_norm"] < rome["lambda_norm"] / rome["delta_norm"]  # the asymmetry, shown
-    said = edit(tmp_path / "bos", fact=fact, how=("--layer", 6, "--identity", "--bos", "yes", "--no-prefixes", "--steps", 1, "--force")).ok().out.decode()
+    said = edit(tmp_path / "bos", fact=fact, how=("--layer", 6, "--identity", "--bos", "yes", "--no-prefixes", *SHORT)).ok().out.decode()
     assert made(tmp_path / "bos")["reports"][0]["subject_at"] == 1 and "first token" not in said
 
 
@@ -181,7 +252,7 @@ def test_token_0_subjects_do_not_explode(tmp_path):
 def test_braces_and_percent_signs_fuzz(text, tmp_path):
     """7.9, as a subject and as a target: done, or one line."""
     for fact in (("--subject", "Hood" + text, "--prompt", "{} is", "--target", "x"), ("--subject", "Hood", "--prompt", "{} is", "--target", text)):
-        r = edit(tmp_path / "new", fact=fact, how=("--layer", 6, "--identity", "--no-prefixes", "--steps", 1, "--force"))
+        r = edit(tmp_path / "new", fact=fact, how=("--layer", 6, "--identity", "--no-prefixes", *SHORT))
         assert r.code in (0, 1) and len(r.err.splitlines()) == (r.code != 0), r.err
 
 
@@ -201,19 +272,42 @@ def stats(tmp_path_factory):
     return d
 
 
-@pytest.mark.parametrize("method, layers", [("memit", "3-4"), ("emmet", "4")])
-def test_a_batch_is_one_edit_of_all_requests(method, layers, stats, tmp_path):
+NULL = ("--null-below", 0.03, "--l2", 0.001)
+
+
+def moment(path, a):
+    """E[(k . a)^2] over a file's keys."""
+    with h5py.File(path) as f:
+        c = np.zeros((768, 768))
+        c[np.triu_indices(768)] = f["sum"][...] / f.attrs["count"]
+    return 2 * a @ c @ a - a**2 @ np.diag(c)
+
+
+def test_alphaedit_writes_where_keys_are_not(hood, stats, tmp_path):
+    edit(tmp_path / "a", "--method", "alphaedit", *NULL, "--clamp", 2, how=("--layer", 4, "--moments", stats, "--no-prefixes")).ok()
+    j = made(tmp_path / "a")
+    assert j["method"] == "alphaedit" and (j["options"]["null_below"], j["options"]["l2"]) == NULL[1::2] and "weight" not in j["options"]
+    assert j["reports"][0]["after"]["p"] > 0.5 > j["reports"][0]["before"]["p"]
+    u, key = (next(a[0] for name, a in tensors(d).items() if "lora_A" in name) for d in (tmp_path / "a", hood))
+    assert moment(stats / "layer-4.h5", u) < NULL[1] < 0.5 * moment(stats / "layer-4.h5", key)
+
+
+@pytest.mark.parametrize("method, layers, own", [("memit", "3-4", ("--weight", 10)), ("emmet", "4", ("--weight", 10)), ("alphaedit", "3-4", NULL)])
+def test_a_batch_is_one_edit_of_all_requests(method, layers, own, stats, tmp_path):
     write_records(tmp_path / "r.jsonl", *THREE)
     more = () if method == "memit" else ("--method", method)  # memit is what --batch means
-    edit(tmp_path / "b", "--batch", tmp_path / "r.jsonl", *more, "--weight", 10, fact=(),
+    edit(tmp_path / "b", "--batch", tmp_path / "r.jsonl", *more, *own, fact=(),
          how=("--layers", layers, "--moments", stats, "--ridge", 0.1, "--no-prefixes", "--clamp", 2, "--force")).ok()
     j = made(tmp_path / "b")
     assert j["method"] == method and [r["subject"] for r in j["requests"]] == ["Mount Hood", "Wollongong", "RIA Novosti"]
     assert [s["kind"] for s in j["statistics"]] == ["moments"] * len(j["statistics"]) and len(j["reports"]) == 3
     t = tensors(tmp_path / "b")
-    assert sorted({v.shape[0] for k, v in t.items() if "lora_A" in k}) == [3] and len(t) == 2 * (2 if method == "memit" else 1)
+    assert sorted({v.shape[0] for k, v in t.items() if "lora_A" in k}) == [3] and len(t) == 2 * (1 if method == "emmet" else 2)
     gain = [r["after"]["p"] / r["before"]["p"] for r in j["reports"]]
     assert min(gain) > 2, gain
+    if method == "alphaedit":
+        files_ = {name: stats / f"layer-{name.split('.h.')[1].split('.')[0]}.h5" for name in t if "lora_A" in name}
+        assert len(files_) == 2 and all(moment(file, u) < NULL[1] for name, file in files_.items() for u in t[name])
 
 
 @pytest.mark.parametrize("last, words", [
@@ -224,7 +318,7 @@ def test_a_batch_is_one_edit_of_all_requests(method, layers, stats, tmp_path):
 def test_conflicts_in_a_batch_are_found_before_writing(last, words, tmp_path):
     """reference/rome.md 8.5"""
     write_records(tmp_path / "r.jsonl", *THREE, last)
-    edit("b", "--batch", "r.jsonl", fact=(), how=("--layers", 4, "--identity", "--no-prefixes", "--steps", 1, "--force"), cwd=tmp_path).fails(1, *words)
+    edit("b", "--batch", "r.jsonl", fact=(), how=("--layers", 4, "--identity", "--no-prefixes", *SHORT), cwd=tmp_path).fails(1, *words)
     assert [f.name for f in tmp_path.iterdir()] == ["r.jsonl"]
 
 
@@ -243,11 +337,13 @@ def test_auto_tries_every_layer_and_takes_the_best(text, tmp_path):
     j = made(tmp_path / "auto")
     rows, chosen = j["sweep"], [s for s in j["sweep"] if s["chosen"]]
     assert [s["layer"] for s in rows] == list(range(8)) and len(chosen) == 1
+    assert [s["layer"] for s in rows if "error" in s] == [7] and "is the last" in rows[7]["error"]  # skipped, with a remark
+    assert "   7   layer 7 is the last" in r.out.decode()
     best = chosen[0]
     assert j["statistics"] == [{"layer": best["layer"], "kind": "identity"}] and best["said"]
     assert r.out.decode().count("*") == 1 and f"layer {best['layer']})" in r.out.decode()
     key = lambda s: (s["said"], s["neighbours_kept"], -abs(s["drift"]))
-    assert key(best) == max(map(key, (s for s in rows if s["said"])))
+    assert key(best) == max(map(key, (s for s in rows[:7] if s["said"])))
     edit(tmp_path / "alone", how=("--layer", best["layer"], "--identity", "--no-prefixes")).ok()
     assert files(tmp_path / "alone")["adapter_model.safetensors"] == files(tmp_path / "auto")["adapter_model.safetensors"]
     assert best["p"] == pytest.approx(made(tmp_path / "alone")["reports"][0]["after"]["p"])
@@ -262,6 +358,7 @@ def test_moments_made_on_the_way_are_those_of_stats(stats, tmp_path):
     edit(tmp_path / "text", how=(*how, "--stats-text", tmp_path / "t.txt")).ok()
     a, b = made(tmp_path / "file")["statistics"][0], made(tmp_path / "text")["statistics"][0]
     assert (a["kind"], b["kind"], b["file"]) == ("moments", "text", "t.txt") and a["count"] == b["count"]
+    assert made(tmp_path / "file")["options"]["ridge"] == 0.1
     assert np.allclose(update(tmp_path / "file"), update(tmp_path / "text"), rtol=1e-4, atol=1e-6)
 
 
@@ -303,6 +400,11 @@ def test_verify_asks_both_models(hood, text):
     assert drift == pytest.approx(100 * (j["text"]["perplexity_after"] / j["text"]["perplexity_before"] - 1), abs=1e-6)
     text = verify(hood, *more).ok().out.decode()
     assert "Caucasus" in text and "kept" in text and text.count(" ok\n") == 4
+
+
+def test_verify_refuses_bounds_of_what_is_not_asked(hood, text):
+    for bound, other in (("--min-ps", "--paraphrase"), ("--min-ns", "--neighbour")):
+        verify(hood, "--text", text, bound, 1).fails(2, bound, f"{other} or --records brings some")
 
 
 @pytest.mark.parametrize("bound, name", [(("--min-p", 1), "p"), (("--max-drift", 0), "drift")])

@@ -257,7 +257,7 @@ def test_wrong_command_lines(tmp_path):
 def test_foreign_directories_are_left_alone(fitted, tmp_path):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "mine.txt").write_text("mine")
-    weir("lens-fit", "-o", tmp_path / "notes", "x").fails(1, "notes", "not a lens that weir made")
+    weir("lens-fit", "-o", tmp_path / "notes", "x").fails(1, "notes", "nothing in it says that it is a lens of weir's")
     assert [p.name for p in tmp_path.rglob("*")] == ["notes", "mine.txt"]
     before = (fitted[0] / "params.safetensors").read_bytes()
     (tmp_path / "again").mkdir()

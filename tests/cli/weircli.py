@@ -79,6 +79,11 @@ def tools():
     return [line.split()[0] for line in lines]
 
 
+def commands(tool):
+    lines = weir(tool, "--help").ok().out.decode().split("\nCommands\n")[1].split("\n\n")[0].splitlines()
+    return [line.split()[0] for line in lines if line[2] != " "]
+
+
 def tokens(*args, **more):
     """`weir tokenize --json`: one object a document."""
     return [json.loads(line) for line in weir("tokenize", "--json", *args, **more).ok().out.splitlines()]

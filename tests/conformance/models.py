@@ -1,5 +1,6 @@
 """The models of the conformance tests, and the ids that they are run on."""
 
+import functools
 import json
 import os
 from dataclasses import dataclass, field
@@ -35,18 +36,29 @@ def build_dir():
 
 
 def make_tiny():
-    """Writes the tiny checkpoints and returns their cases."""
+    """Writes the tiny checkpoints."""
     out = build_dir() / "tiny"
     out.mkdir(parents=True, exist_ok=True)
     index = [tiny.make(str(out), name) for name in tiny.CHECKPOINTS]
     (out / "index.json").write_text(json.dumps(index, indent=1))
-    return [tiny_case(out, entry) for entry in index]
+
+
+def tiny_cases():
+    """Those that make_tiny wrote."""
+    out = build_dir() / "tiny"
+    return [tiny_case(out, entry) for entry in json.loads((out / "index.json").read_text())]
 
 
 def tiny_case(out, entry):
     paths = [out / entry["hf"]] + ([out / entry["gguf"]] if entry["gguf"] else [])
     return Case(entry["name"], entry["family"], out / entry["hf"], paths, None, entry["dtype"], entry["vocab"], entry["ctx"],
                 entry["same_bits"])
+
+
+@functools.cache
+def all_cases():
+    """{name: case} of all but SmolLM2."""
+    return {c.name: c for c in tiny_cases() + [brook_case()]}
 
 
 def brook_case():

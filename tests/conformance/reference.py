@@ -68,6 +68,7 @@ def chain_linear(x, weight, bias=None, step=1):
 
 class _Watch(TorchFunctionMode):
     """Sees every torch call of the model: keeps float64 from being cast down, and shows softmax and norms to the capture."""
+    SEEN = {F.linear, F.softmax, torch.rsqrt, torch.Tensor.float, torch.Tensor.to, torch.Tensor.cos, torch.Tensor.sin}
 
     def __init__(self, capture, chain):
         super().__init__()
@@ -75,6 +76,8 @@ class _Watch(TorchFunctionMode):
         self.chain = chain
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func not in self.SEEN and not kwargs:  # most calls ask a tensor for its shape
+            return func(*args)
         kwargs = dict(kwargs or {})
         if self.chain and func is F.linear:
             return chain_linear(*args, **kwargs, step=self.chain)
@@ -231,9 +234,6 @@ class Capture:
         if not self.roles["pos"]:
             patches.append(mock.patch.object(m, "apply_rotary_pos_emb", self.rotary(m.apply_rotary_pos_emb)))
         with contextlib.ExitStack() as stack:
-            if chain:  # many small products: threads only get in each other's way
-                stack.callback(torch.set_num_threads, torch.get_num_threads())
-                torch.set_num_threads(1)
             for p in patches:
                 stack.enter_context(p)
             stack.enter_context(torch.no_grad())

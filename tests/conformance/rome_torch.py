@@ -22,6 +22,7 @@ import reference
 class Options:
     """The search's and MEMIT's numbers, by the names that edit.json has them under."""
     steps: int = 20
+    rounds: int = 1
     rate: float = 0.5
     kl: float = 0.0625
     decay: float = 0.5
@@ -39,10 +40,11 @@ class Means:
     k: bool   # the key that shall give the new value
     o: bool   # the value that this key gives now
     v0: bool  # the value that delta is added to, and whose length the clamp and the decay are measured in
+    groups: bool = False  # in the means the prompt alone counts as much as all prefixed ones
 
 
 METHODS = {
-    "r-rome": Means(True, True, True, True),
+    "r-rome": Means(True, True, True, True, groups=True),
     "rome": Means(True, False, False, False),
     "compat-r-rome": Means(True, True, True, False),
     "p-rome": Means(False, False, False, False),
@@ -151,6 +153,9 @@ class Rome:
     def decay(self, delta, v0):
         return self.o.decay * delta.norm() / v0.norm()**2
 
+    def begin_anew(self, adam):
+        adam.state.clear()
+
     # --- the search
     def loss(self, rows, delta, v0, log_p0):
         """(loss, its parts, log p behind the subject) of a pass whose rows have delta added already."""
@@ -163,7 +168,7 @@ class Rome:
         decay = self.decay(delta, v0())
         return nll + kl + decay, (nll, kl, decay), log_p0
 
-    def search(self, rows, module, mean):
+    def search(self, rows, module, v0_of):
         """(delta, to be added to module's output at each row's subject, v0, trace, what module read and wrote there without it)."""
         width = self.net.model.config.hidden_size
         delta = torch.zeros(width, dtype=self.net.dtype, requires_grad=True)
@@ -173,18 +178,21 @@ class Rome:
         def add(x, y):
             if not seen:
                 at = y[prompts].detach()
-                seen.extend((at.mean(0) if mean else at[0], (x[prompts].detach(), at)))
+                seen.extend((v0_of(at), (x[prompts].detach(), at)))
             return y.index_put((rows.all, rows.at), delta.expand(len(rows.all), -1), accumulate=True)
 
         trace, log_p0 = [], None
         with self.net.hooked(module, add):
-            for step in range(self.o.steps):
+            for step in range(1, self.o.steps * self.o.rounds + 1):
                 loss, parts, log_p0 = self.loss(rows, delta, lambda: seen[0], log_p0)
                 nll, kl, decay = (float(x.detach()) for x in parts)
                 trace.append(dict(loss=float(loss.detach()), nll=nll, kl=kl, decay=decay, p=float(np.exp(-nll)),
                                   delta=float(delta.detach().norm())))
-                if loss < self.o.enough or step == self.o.steps - 1:
+                over = step % self.o.steps == 0
+                if loss < self.o.enough or step == self.o.steps * self.o.rounds or (over and np.exp(-nll * len(rows.target)) >= 0.9):
                     break
+                if over:
+                    self.begin_anew(adam)
                 adam.zero_grad()
                 loss.backward()
                 adam.step()
@@ -203,8 +211,9 @@ class Rome:
         """A rank-one edit of one layer. means: in place of the method's own."""
         how = means or METHODS[method]
         rows = Rows(self.net, request, self.prefixes)
-        delta, v0, trace, (k, o) = self.search(rows, self.net.down(layer), how.v0)
-        take = lambda x, mean: x.mean(0) if mean else x[0]
+        mean = self.group_mean if how.groups else lambda x: x.mean(0)
+        take = lambda x, over: mean(x) if over else x[0]
+        delta, v0, trace, (k, o) = self.search(rows, self.net.down(layer), lambda x: take(x, how.v0))
         u = torch.linalg.solve(self.C[layer], take(k, how.u).double())
         u = (u / u.norm()).to(self.net.dtype)
         key = take(k, how.k)
@@ -222,7 +231,7 @@ class Rome:
         still missing there. solve: AlphaEdit's equations in place of MEMIT's."""
         net, last = self.net, self.net.blocks[layers[-1]]
         rows = [Rows(net, r, self.prefixes) for r in requests]
-        found = [self.search(r, last, False) for r in rows]
+        found = [self.search(r, last, lambda x: x[0]) for r in rows]
         z = torch.stack([v0 + delta for delta, v0, *_ in found])
         for i, layer in enumerate(layers):
             K = torch.stack([self.group_mean(self.seen(r, net.down(layer))[0]) for r in rows], 1).double()

@@ -12,14 +12,15 @@ if [ ! -x "$WEIR_BIN/trace" ]; then
     echo "conformance: $WEIR_BIN/trace is missing: run make first" >&2
     exit 2
 fi
-if [ ! -e "$venv/.complete-2" ]; then
-    if ! "$venv/bin/python" -c 'import torch, transformers, transformer_lens, gguf, accelerate, h5py, peft, pytest, safetensors' 2>/dev/null; then
+if [ ! -e "$venv/.complete-3" ]; then
+    if ! "$venv/bin/python" -c 'import torch, transformers, transformer_lens, gguf, accelerate, h5py, peft, pytest, safetensors, xdist' 2>/dev/null; then
         echo "conformance: making $venv (torch, transformers, transformer-lens; about 2 GB)" >&2
         python3 -m venv "$venv"
         # torch alone first: WEIR_TORCH_INDEX may name an index with its processor-only build, which is much smaller.
         "$venv/bin/pip" install -q 'torch==2.13.0' ${WEIR_TORCH_INDEX:+--index-url "$WEIR_TORCH_INDEX"}
-        "$venv/bin/pip" install -q 'transformers==5.24.*' 'transformer-lens==4.3.*' gguf accelerate h5py 'peft==0.21.*' pytest safetensors
+        "$venv/bin/pip" install -q 'transformers==5.24.*' 'transformer-lens==4.3.*' gguf accelerate h5py 'peft==0.21.*' pytest 'pytest-xdist==3.*' safetensors
     fi
-    touch "$venv/.complete-2"
+    touch "$venv/.complete-3"
 fi
-exec "$venv/bin/python" -m pytest -q -p no:cacheprovider --tb=short tests/conformance "$@"
+# Two processes, as tests/run has two; conftest.py says which tests must stay together.
+exec "$venv/bin/python" -m pytest -q -p no:cacheprovider -n 2 --dist loadgroup --tb=short tests/conformance "$@"

@@ -1,6 +1,8 @@
 """Each intervention at each kind of hook point: weir's numbers are those of the same operation done by hooks on the Hugging Face model, at
 every point behind it, in one pass and token by token through a cache."""
 
+import copy
+
 import h5py
 import numpy as np
 import pytest
@@ -57,11 +59,11 @@ def edit_of(operations, columns=slice(None)):
 class Bench:
     """Vectors and recordings for one case."""
 
-    def __init__(self, loaded, tmp_path):
-        self.loaded, self.case, self.tmp = loaded, loaded.case, tmp_path
+    def __init__(self, loaded, folder):
+        self.loaded, self.case, self.tmp = loaded, loaded.case, folder
         self.ids = models.ids_of(self.case, TOKENS)
         self.plain = edited.capture(loaded.model, self.ids, {})
-        self.other = tmp_path / "other.h5"  # another text: what is patched in, and averaged
+        self.other = self.tmp / "other.h5"  # another text: what is patched in, and averaged
         other = models.ids_of(self.case, TOKENS, seed=1)
         weirdump.run("trace", "--model", self.case.paths[0], "--ids", " ".join(map(str, other)), "--bos", "no", "--ctx", TOKENS,
                      "--hooks", "*", "--layers", "all", "--dump", self.other, "--quiet")
@@ -110,20 +112,31 @@ class Bench:
             done.append((kind, pos, 0.0 if v is None else v))
         return done, options
 
+    def reference(self, edits, step=0):
+        """(float64 values, tolerance) of Hugging Face with the edits."""
+        ref64 = edited.capture(self.loaded.model64, self.ids, edits, step)
+        return ref64, compare.tolerances(ref64, edited.capture(self.loaded.model, self.ids, edits, step))
+
+    def weir(self, options, names=None, batch=()):
+        """weir's values with the options, at every point or at those named."""
+        return weirdump.capture(self.case.paths[0], self.ids, self.tmp / "x.h5", hooks=names and ",".join(names),
+                                extra=("--ctx", TOKENS, "--compress", 0, *batch, *options))
+
     def check(self, edits, options, step=0, names=None, batch=()):
         """weir with the options against Hugging Face with the edits, at every point. Returns what is wrong."""
-        ref64 = edited.capture(self.loaded.model64, self.ids, edits, step)
-        ref32 = edited.capture(self.loaded.model, self.ids, edits, step)
-        tol = compare.tolerances(ref64, ref32)
-        out = self.tmp / "x.h5"
-        got = weirdump.capture(self.case.paths[0], self.ids, out, extra=("--ctx", TOKENS, "--compress", 0, *batch, *options))
-        wrong, _ = compare.compare(got, ref64, tol, names or sorted(set(ref64)))
-        return wrong
+        ref64, tol = self.reference(edits, step)
+        return compare.compare(self.weir(options, names, batch), ref64, tol, names or sorted(set(ref64)))[0]
+
+
+@pytest.fixture(scope="session")
+def prepared(loaded, tmp_path_factory):
+    return Bench(loaded, tmp_path_factory.mktemp("interventions"))
 
 
 @pytest.fixture
-def bench(loaded, tmp_path):
-    return Bench(loaded, tmp_path)
+def bench(prepared):
+    """Each test begins with the first vector."""
+    return copy.copy(prepared)
 
 
 @chosen
@@ -194,10 +207,14 @@ def test_a_wrong_edit_is_seen(bench):
     """Every operation at the next position, or with a slightly other value, fails the comparison."""
     point = {"name": "blocks.0.hook_resid_post"}
     done, options = bench.operations(point)
+    got = bench.weir(options)
+
+    def wrong(operations):
+        ref64, tol = bench.reference({point["name"]: edit_of(operations)})
+        return compare.compare(got, ref64, tol, sorted(ref64))[0]
+    assert not wrong(done)
     for i, (kind, pos, v) in enumerate(done):
-        other = done[:i] + [(kind, pos + 1, v)] + done[i + 1:]
-        assert bench.check({point["name"]: edit_of(other)}, options), f"{kind} at the wrong position"
+        assert wrong(done[:i] + [(kind, pos + 1, v)] + done[i + 1:]), f"{kind} at the wrong position"
         if kind != "zero":
             change = np.float32(1.001) if kind != "project" else np.linspace(1, 1.1, v.size).astype(np.float32)
-            other = done[:i] + [(kind, pos, v * change)] + done[i + 1:]
-            assert bench.check({point["name"]: edit_of(other)}, options), f"{kind} with a wrong value"
+            assert wrong(done[:i] + [(kind, pos, v * change)] + done[i + 1:]), f"{kind} with a wrong value"

@@ -124,12 +124,11 @@ def test_the_last_line_is_the_model(loaded):
     assert np.abs(z - own).max() <= 1e-9 * np.abs(own).max()
 
 
-def test_smollm2(smollm2, smollm2_model):
+def test_smollm2(smollm2, smollm2_model, smollm2_model64):
     ids = models.ids_of(smollm2, 9)
-    model64 = reference.in_float64(smollm2_model)
-    ref64, ref32 = reference.capture(model64, ids), reference.capture(smollm2_model, ids)
+    ref64, ref32 = reference.capture(smollm2_model64, ids), reference.capture(smollm2_model, ids)
     for site in ("resid_post", "mlp_out"):
-        assert compare_site(model64, smollm2_model, ref64, ref32, smollm2.paths[0], ids, site) > 200
+        assert compare_site(smollm2_model64, smollm2_model, ref64, ref32, smollm2.paths[0], ids, site) > 200
 
 
 # --- each mistake that lenses are known for would be noticed

@@ -14,9 +14,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 import models
 import tiny
 import weirdump
-from test_adapter import close, make_adapter, merged64
+from adapters import N
+from test_adapter import close
 
-N = 11
 VECTORS = models.ROOT / "tests" / "data" / "tokenizers" / "vectors" / "gpt2.jsonl"
 GPT2 = models.ROOT / "tests" / "data" / "tokenizers" / "gpt2"
 META = "\u2581"
@@ -70,13 +70,13 @@ def test_converted(loaded, tmp_path):
 
 
 @from_gguf
-def test_edited(loaded, tmp_path):
+def test_edited(loaded, adapters, tmp_path):
     """W + dW in double, rounded once; the logits are those of the file with the edit beside it."""
     case, path = loaded.case, loaded.case.paths[-1]
-    adapter = make_adapter(loaded.model, tmp_path / "adapter", "plain")
+    adapter = adapters.path("plain")
     said = merge(path, tmp_path / "out", adapter)
     assert {m["dtype"] for m in said["matrices"]} == {"F32"}
-    theirs, mine, old = (weights(m, case) for m in (merged64(loaded, adapter), opened(tmp_path / "out"), loaded.model))
+    theirs, mine, old = (weights(m, case) for m in (adapters.merged64("plain"), opened(tmp_path / "out"), loaded.model))
     changed = differing(mine, old)
     assert 0 < len(changed) <= len(said["matrices"])
     for name in mine:

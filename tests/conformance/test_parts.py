@@ -124,11 +124,10 @@ def test_every_part(loaded, n):
         check(path, loaded.model64, ids, values, sorted({0, n - 1}))
 
 
-def test_smollm2(smollm2, smollm2_model):
-    model64 = reference.in_float64(smollm2_model)
+def test_smollm2(smollm2, smollm2_model64):
     ids = models.ids_of(smollm2, 9)
-    values = reference.capture(model64, ids)
-    check(smollm2.paths[0], model64, ids, values, [8])
+    values = reference.capture(smollm2_model64, ids)
+    check(smollm2.paths[0], smollm2_model64, ids, values, [8])
 
 
 @pytest.mark.wants(only=lambda c: c.name in ("gemma2", "gpt2"))

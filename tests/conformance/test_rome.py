@@ -6,16 +6,15 @@ import json
 import os
 import shutil
 import subprocess
-import warnings
 from unittest import mock
 
 import numpy as np
 import pytest
 import torch
-from peft import PeftModel
 from safetensors.numpy import load_file
 from transformers import AutoTokenizer
 
+import adapters
 import compare
 import models
 import reference
@@ -30,16 +29,6 @@ RIDGE = 1e-6
 FLAGS = {"r-rome": (), "rome": ("--compat", "rome"), "compat-r-rome": ("--compat", "r-rome"), "p-rome": ("--method", "p-rome")}
 FEW = ("--prefix", "The teacher wrote on", "--prefix", "Q: What is")  # where the number of prefixes is not what is tested
 LOSS, COSINE, LENGTH = 1e-3, 0.9999, 1e-3  # bounds: of a loss, of a cosine, of a length's relative error
-warnings.filterwarnings("ignore", module="peft")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Many small products: threads only get in each other's way."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def rome(*args):
@@ -72,7 +61,7 @@ class Bench:
         shutil.rmtree(out, ignore_errors=True)
         moments = [x for l in layers for x in ("--moments", self.file[l])]
         rome("edit", "-m", self.path, "--layers", ",".join(map(str, layers)), "--subject", request["subject"], "--prompt", request["prompt"],
-             "--target", request["target"], *(() if "--identity" in more else moments), "--ridge", RIDGE, "--force", "-o", out, *more)
+             "--target", request["target"], *(() if "--identity" in more else (*moments, "--ridge", RIDGE)), "--force", "-o", out, *more)
         said, tensors = json.loads((out / "edit.json").read_text()), load_file(out / "adapter_model.safetensors")
         half = lambda l, kind: next(v for k, v in tensors.items() if f".{l}.mlp." in k and f"lora_{kind}" in k)
         return said, {l: (half(l, "A")[0].astype(float), half(l, "B")[:, 0].astype(float)) for l in layers}, out
@@ -138,7 +127,7 @@ def test_methods(brook, method):
 
 def test_float32_identity_and_options(brook):
     """In float32 at both ends; another search, which ends at its clamp; no prefixes; C = 1."""
-    more = ("--identity", "--no-prefixes", "--steps", "7", "--rate", "0.7", "--kl", "0.3", "--decay", "3", "--clamp", "0.4", "--enough", "0.001")
+    more = ("--identity", "--no-prefixes", "--steps", "7", "--rounds", "1", "--rate", "0.7", "--kl", "0.3", "--decay", "3", "--clamp", "0.4", "--enough", "0.001")
     said, update, _ = brook.weir(request(0), [3], *more)
     assert said["prefixes"] == [] and said["reports"][0]["clamped"] and len(said["reports"][0]["trace"]) == 7
     net = net_of(copy.deepcopy(brook.model), models.BROOK, 0)
@@ -201,6 +190,12 @@ class KlAtTheEnd(Rome):
         return rows.len[-1] - 1
 
 
+class LongMemory(Rome):
+    """Rounds that are none."""
+    def begin_anew(self, adam):
+        pass
+
+
 class TokenBefore(Rome):
     """The edit one token too early."""
     def edit(self, method, request, layer, means=None):
@@ -213,6 +208,7 @@ MUTATIONS = {
     "key of the prompt": ("r-rome", Rome, dict(k=False)),
     "present value of the prompt": ("r-rome", Rome, dict(o=False)),
     "v0 of the prompt": ("r-rome", Rome, dict(v0=False)),
+    "plain means": ("r-rome", Rome, dict(groups=False)),
     "u from the prompt's key, compat": ("rome", Rome, dict(u=False)),
     "v0 the mean, compat": ("rome", Rome, dict(v0=True)),
     "no weight decay": ("r-rome", NoDecay, {}),
@@ -240,6 +236,14 @@ def test_comparison_can_fail(brook, altered, what):
     said, update = altered[method]
     found = brook.torch(said, cls).edit(method, request(0), 3, dataclasses.replace(METHODS[method], **change))
     assert differences(said, update[3], found)
+
+
+def test_rounds(brook):
+    """Adam's memory is cleared where a round left the target unlikely, and not where it did not."""
+    said, update, _ = brook.weir(request(18), [3], *FEW, "--steps", "4", "--rounds", "3", "--rate", "0.2", "--enough", "0")
+    right, wrong = (brook.torch(said, cls).edit("r-rome", request(18), 3) for cls in (Rome, LongMemory))
+    assert len(said["reports"][0]["trace"]) > 4
+    assert not differences(said, update[3], right) and differences(said, update[3], wrong)
 
 
 def test_covariance_matters(brook, altered):
@@ -282,15 +286,10 @@ def family(request, tmp_path_factory):
     return case, layer, Bench(path, model, net_of(reference.in_float64(model), path, 0), work, (layer,), 600)
 
 
-def with_adapter(model, out):
-    return PeftModel.from_pretrained(copy.deepcopy(model), out).merge_and_unload().eval()
-
-
 def check_in_peft(path, model, ids, out, work):
     """Every hook point of the edited model, with the adapter merged by PEFT."""
-    merged = reference.in_float64(model)
-    ref64 = reference.capture(PeftModel.from_pretrained(merged, out).merge_and_unload().double(), ids)
-    tol = compare.tolerances(ref64, reference.capture(with_adapter(model, out), ids))
+    ref64 = reference.capture(adapters.merged(reference.in_float64(model), out).double(), ids)
+    tol = compare.tolerances(ref64, reference.capture(adapters.merged(model, out), ids))
     capture = lambda *more: weirdump.capture(path, ids, work / "x.h5", extra=more)
     wrong, _ = compare.compare(capture("--edit", out), ref64, tol)
     assert not wrong, "\n".join(map(str, wrong[:8]))
@@ -316,7 +315,7 @@ def test_adapter_in_peft(brook):
     text = q["prompt"].format(q["subject"]) + " " + q["target"]
     ids = brook.net.bos + list(brook.net.encode(text)[0])
     check_in_peft(brook.path, brook.model, ids, out, brook.work)
-    edited = with_adapter(brook.net.model, out)
+    edited = adapters.merged(brook.net.model, out)
     with torch.no_grad(), reference.in_float64_only():
         log_p = torch.log_softmax(edited(torch.tensor([ids])).logits[0], -1)
     nll = -log_p[:-1].gather(1, torch.tensor(ids)[1:, None])[:, 0]

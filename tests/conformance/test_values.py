@@ -3,6 +3,7 @@
 import copy
 
 import numpy as np
+import pytest
 import torch
 
 import compare
@@ -10,13 +11,20 @@ import models
 import reference
 import weirdump
 
-REPORT = {}  # hook kind: largest part of the bound that was used; conftest.py prints the worst
+USED = {}  # hook kind: largest part of the bound that was used by a test; conftest.py prints the worst of all
+
+
+@pytest.fixture(autouse=True)
+def told(record_property):
+    USED.clear()
+    yield
+    record_property("used", dict(USED))
 
 
 def report(used):
     for name, part in used.items():
         kind = name.split(".", 2)[-1] if name.startswith("blocks.") else name
-        REPORT[kind] = max(REPORT.get(kind, 0.0), part)
+        USED[kind] = max(USED.get(kind, 0.0), part)
 
 
 def check(got, ref64, tol):
@@ -88,12 +96,11 @@ def deep_tolerances(model, ids, ref64):
     return compare.tolerances(ref64, *(reference.capture(model, ids, chain) for chain in (0, 1, -1)))
 
 
-def test_smollm2(smollm2, smollm2_model, tmp_path):
+def test_smollm2(smollm2, smollm2_model, smollm2_model64, tmp_path):
     """A real model of 135M parameters from its Q4_1 file: 30 layers, every hook."""
-    model64 = reference.in_float64(smollm2_model)
     for n in (1, 21):
         ids = models.ids_of(smollm2, n)
-        ref64 = reference.capture(model64, ids)
+        ref64 = reference.capture(smollm2_model64, ids)
         reference.check_float64(ref64)
         tol = deep_tolerances(smollm2_model, ids, ref64)
         got = weirdump.capture(smollm2.paths[0], ids, tmp_path / "x.h5", extra=("--ctx", max(n, 2)))

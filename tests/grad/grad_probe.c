@@ -106,7 +106,7 @@ static weir_status on_value(void *self, const weir_value *v, weir_err *err)
 }
 
 static const weir_hook_class listener = {
-    .struct_size = sizeof listener, .abi = WEIR_HOOK_ABI, .name = "probe", .wants = wants, .on_value = on_value};
+    .struct_size = sizeof listener, .abi = WEIR_HOOK_ABI, .flags = WEIR_HOOK_GRADIENTS, .name = "probe", .wants = wants, .on_value = on_value};
 
 /* --- the request */
 

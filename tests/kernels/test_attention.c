@@ -1,11 +1,7 @@
 /* test_attention: one row at a time, written down plainly, against every way in which the library may come to the same
  * row: tables, threads, prefill in pieces of any length, decode, several sequences in a batch, staged and fused. The
  * caches begin full of NaN. */
-#include "check.h"
-
-#include "kernels/vec_ref.h"
-
-#include "kernels/math_impl.h"
+#include "attention_plain.h"
 
 /* A sequence of len positions with all its queries, keys and values, and what must come out. */
 typedef struct history {
@@ -14,61 +10,23 @@ typedef struct history {
     float *z, *scores, *pattern; /* [len, H, D], [len, H, len]: -inf and 0 where invisible */
 } history;
 
-typedef struct shape {
-    int64_t heads, kv_heads, d, window;
-    float scale, softcap;
-} shape;
-
-static float canonical(float x)
-{
-    return isnan(x) ? from_bits(0x7fc00000u) : x;
-}
-
-/* Scores, pattern and z of one query: the contract, in the plainest way. */
+/* Scores, pattern and z of one query. */
 static void plain_row(const shape *s, history *h, int64_t pos, int64_t head)
 {
-    const int64_t kv = head / (s->heads / s->kv_heads), lo = s->window && pos >= s->window ? pos - s->window + 1 : 0;
+    const int64_t kv = head / (s->heads / s->kv_heads), lo = first_key(s, pos);
     const float *q = h->q + (pos * s->heads + head) * s->d;
     float *score = h->scores + (pos * s->heads + head) * h->len, *p = h->pattern + (pos * s->heads + head) * h->len;
     for (int64_t i = 0; i < h->len; i++) {
         score[i] = -INFINITY;
         p[i] = 0.0f;
     }
-    float max = -INFINITY;
-    for (int64_t i = lo; i <= pos; i++) {
-        const float *k = h->k + (i * s->kv_heads + kv) * s->d;
-        float acc = 0.0f;
-        for (int64_t c = 0; c < s->d; c++)
-            acc = fmaf(q[c], k[c], acc);
-        acc = acc * s->scale;
-        if (s->softcap > 0)
-            acc = s->softcap * v_tanh(v_set(acc / s->softcap)).f[0];
-        score[i] = canonical(acc);
-        max = score[i] > max ? score[i] : max;
-    }
-    const float base = max > -INFINITY ? max : 0.0f;
-    vf lane = v_set(0.0f);
-    for (int64_t i = lo; i <= pos; i++) {
-        p[i] = v_exp(v_set(score[i] - base)).f[0];
-        lane.f[i % 16] = lane.f[i % 16] + p[i];
-    }
-    const float total = v_fold_add(lane), inv = total == 0.0f ? 0.0f : 1.0f / total;
-    for (int64_t i = lo; i <= pos; i++)
-        p[i] = canonical(p[i] * inv);
+    plain_pattern(s, q, h->k, pos, kv, score, p);
     for (int64_t c = 0; c < s->d; c++) {
         float acc = 0.0f;
         for (int64_t i = lo; i <= pos; i++)
             acc = fmaf(p[i], h->v[(i * s->kv_heads + kv) * s->d + c], acc);
         h->z[(pos * s->heads + head) * s->d + c] = canonical(acc);
     }
-}
-
-static float *numbers(int64_t n, int rare)
-{
-    float *p = malloc((size_t)n * sizeof *p);
-    assert_non_null(p);
-    fill(p, n, rare);
-    return p;
 }
 
 static history history_new(const shape *s, int64_t len, int rare)
@@ -97,8 +55,6 @@ static void history_free(history *h)
 }
 
 /* --- a run through all sequences, in batches of pieces */
-enum { SEQS = 4, WAY_FUSED = 0, WAY_STAGED = 1 };
-
 typedef struct run {
     const shape *s;
     const history *h;
@@ -264,17 +220,6 @@ static void check_shape(const shape *s, int64_t longest, int rare)
 }
 
 static const int64_t head_sizes[] = {1, 2, 5, 8, 12, 16, 17, 20, 32, 33, 47, 48, 49, 64, 80, 96, 100, 128};
-
-static shape any_shape(int64_t d)
-{
-    const int64_t kv = pick(1, 3);
-    shape s = {.heads = kv * pick(1, 3), .kv_heads = kv, .d = d, .scale = 1.0f / sqrtf((float)d)};
-    if (pick(0, 1))
-        s.window = pick(1, 30);
-    if (pick(0, 2) == 0)
-        s.softcap = 1.5f;
-    return s;
-}
 
 static void shapes(void **state)
 {

@@ -202,12 +202,15 @@ static double act_double(weir_act act, double x)
         return fmax(0, x);
     case WEIR_ACT_RELU2:
         return fmax(0, x) * fmax(0, x);
+    case WEIR_ACT_IDENTITY:
+        return x;
     }
     return 0;
 }
 
 static const weir_act acts[] = {WEIR_ACT_GELU_ERF, WEIR_ACT_GELU_TANH, WEIR_ACT_SILU,
-                                WEIR_ACT_RELU,     WEIR_ACT_RELU2,     WEIR_ACT_QUICK_GELU};
+                                WEIR_ACT_RELU,     WEIR_ACT_RELU2,     WEIR_ACT_QUICK_GELU,
+                                WEIR_ACT_IDENTITY};
 enum { ACTS = sizeof acts / sizeof *acts };
 
 static void act_case(weir_act act, int64_t n, int rare, bool gated)
@@ -274,7 +277,7 @@ static void activation_slopes(void **state)
         }
         const float far[] = {-200.0f, 200.0f, NAN};
         weir_act_backward(ref(), 1, acts[a], d, NULL, one, far, NULL, 3);
-        assert_true(d[0] == 0 && (acts[a] == WEIR_ACT_RELU2 ? d[1] == 400 : d[1] == 1) && isnan(d[2]));
+        assert_true(d[0] == (acts[a] == WEIR_ACT_IDENTITY) && (acts[a] == WEIR_ACT_RELU2 ? d[1] == 400 : d[1] == 1) && isnan(d[2]));
     }
 }
 

@@ -1,17 +1,8 @@
 /* test_backward_attention: the gradients of one sequence written down plainly, against every way in which the library
  * may come to the same rows: tables, threads, several sequences in a batch, cached keys, the stages and all at once.
  * The plain order itself is checked against float64 and central differences. What is not seen holds NaN. */
-#include "check.h"
-
+#include "attention_plain.h"
 #include "kernels/backward.h"
-#include "kernels/vec_ref.h"
-
-#include "kernels/math_impl.h"
-
-typedef struct shape {
-    int64_t heads, kv_heads, d, window;
-    float scale, softcap;
-} shape;
 
 /* A sequence: `past` cached positions, then those of the pass, for which there are dz and what must come out. */
 typedef struct history {
@@ -20,48 +11,6 @@ typedef struct history {
     float *dq, *dk, *dv;                 /* the same; rows of the pass only */
     float *scores, *pattern, *d_s, *d_p; /* [len, H, len] */
 } history;
-
-static float canonical(float x)
-{
-    return isnan(x) ? from_bits(0x7fc00000u) : x;
-}
-
-static int64_t first_key(const shape *s, int64_t pos)
-{
-    return s->window && pos >= s->window ? pos - s->window + 1 : 0;
-}
-
-static float dot(const float *a, const float *b, int64_t n)
-{
-    float acc = 0.0f;
-    for (int64_t i = 0; i < n; i++)
-        acc = fmaf(a[i], b[i], acc);
-    return acc;
-}
-
-/* Scores and pattern of one query: as in test_attention. */
-static void plain_pattern(const shape *s, const float *q, const float *k, int64_t pos, int64_t kv, float *score,
-                          float *p)
-{
-    float max = -INFINITY;
-    const int64_t lo = first_key(s, pos);
-    for (int64_t i = lo; i <= pos; i++) {
-        float x = dot(q, k + (i * s->kv_heads + kv) * s->d, s->d) * s->scale;
-        if (s->softcap > 0)
-            x = s->softcap * v_tanh(v_set(x / s->softcap)).f[0];
-        score[i] = canonical(x);
-        max = score[i] > max ? score[i] : max;
-    }
-    const float base = max > -INFINITY ? max : 0.0f;
-    vf lane = v_set(0.0f);
-    for (int64_t i = lo; i <= pos; i++) {
-        p[i] = v_exp(v_set(score[i] - base)).f[0];
-        lane.f[i % 16] += p[i];
-    }
-    const float total = v_fold_add(lane), inv = total == 0.0f ? 0.0f : 1.0f / total;
-    for (int64_t i = lo; i <= pos; i++)
-        p[i] = canonical(p[i] * inv);
-}
 
 /* Everything of one query, and its steps of the chains of dk and dv. g: [len] */
 static void plain_row(const shape *s, history *h, int64_t pos, int64_t head, float *g)
@@ -95,13 +44,6 @@ static void plain_row(const shape *s, history *h, int64_t pos, int64_t head, flo
     }
 }
 
-static float *numbers(int64_t n, int rare)
-{
-    float *p = malloc((size_t)n * sizeof *p);
-    assert_non_null(p);
-    fill(p, n, rare);
-    return p;
-}
 static float *zeros(int64_t n)
 {
     float *p = calloc((size_t)n, sizeof *p);
@@ -153,8 +95,6 @@ static void history_free(history *h)
 }
 
 /* --- a pass over several sequences */
-enum { SEQS = 4, WAY_FUSED = 0, WAY_STAGED = 1 };
-
 typedef struct pass {
     const shape *s;
     const history *h;
@@ -353,17 +293,6 @@ static void check_shape(const shape *s, int64_t longest, int rare)
     pass_close(&p);
     for (int i = 0; i < n_seq; i++)
         history_free(&h[i]);
-}
-
-static shape any_shape(int64_t d)
-{
-    const int64_t kv = pick(1, 3);
-    shape s = {.heads = kv * pick(1, 3), .kv_heads = kv, .d = d, .scale = 1.0f / sqrtf((float)d)};
-    if (pick(0, 1))
-        s.window = pick(1, 30);
-    if (pick(0, 2) == 0)
-        s.softcap = 1.5f;
-    return s;
 }
 
 static const int64_t head_sizes[] = {1, 5, 12, 16, 17, 33, 48, 64, 80, 100};

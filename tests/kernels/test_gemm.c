@@ -270,8 +270,11 @@ static void views_that_do_not_fit(void **state)
     t.dtype = WEIR_OTHER;
     assert_int_equal(try_view(&t, (weir_wview){.n = 12, .k = 5, .stride = 5}, &err), WEIR_E_UNSUPPORTED);
     t.dtype = WEIR_Q8_0;
-    assert_int_equal(try_view(&t, (weir_wview){.n = 1, .k = 32, .stride = 32, .k_major = true}, &err),
-                     WEIR_E_UNSUPPORTED);
+    assert_int_equal(try_view(&t, (weir_wview){.n = 1, .k = 32, .stride = 32, .k_major = true}, &err), WEIR_E_SHAPE);
+    assert_int_equal(try_view(&t, (weir_wview){.n = 32, .k = 7, .stride = 32, .k_major = true}, &err), WEIR_OK);
+    assert_int_equal(try_view(&t, (weir_wview){.n = 32, .k = 8, .stride = 32, .k_major = true}, &err), WEIR_E_SHAPE);
+    assert_int_equal(try_view(&t, (weir_wview){.n = 32, .k = 2, .stride = 32, .first = 6, .k_major = true}, &err),
+                     WEIR_E_SHAPE);
     assert_int_equal(try_view(&t, (weir_wview){.n = 1, .k = 32, .stride = 32}, &err), WEIR_OK);
     assert_int_equal(try_view(&t, (weir_wview){.n = 1, .k = 31, .stride = 32}, &err), WEIR_E_SHAPE);
 }

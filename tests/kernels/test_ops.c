@@ -44,6 +44,7 @@ ACT(silu, WEIR_ACT_SILU)
 ACT(relu, WEIR_ACT_RELU)
 ACT(relu2, WEIR_ACT_RELU2)
 ACT(quick_gelu, WEIR_ACT_QUICK_GELU)
+ACT(identity, WEIR_ACT_IDENTITY)
 
 static const op ops[] = {
     {"add", op_add},
@@ -55,12 +56,14 @@ static const op ops[] = {
     {"relu", relu},
     {"relu2", relu2},
     {"quick_gelu", quick_gelu},
+    {"identity", identity},
     {"gelu_erf gated", gelu_erf_gated},
     {"gelu_tanh gated", gelu_tanh_gated},
     {"silu gated", silu_gated},
     {"relu gated", relu_gated},
     {"relu2 gated", relu2_gated},
     {"quick_gelu gated", quick_gelu_gated},
+    {"identity gated", identity_gated},
 };
 
 static void compare_op(const op *o, int64_t n, int rare)

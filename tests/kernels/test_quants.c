@@ -53,11 +53,12 @@ static void equal_gguf(void **state)
     (void)state;
     for (weir_dtype t = WEIR_Q4_0; t < WEIR_DTYPE_COUNT; t++) {
         golden g = golden_read(t);
+        const void *stored = g.stored;
         float *got = malloc((size_t)g.n * 4);
         weir_dequantize(t, g.stored, g.n, got);
         assert_int_equal(first_other(got, g.value, g.n), -1);
         for (const weir_kern *k = NULL; next_table(&k);) {
-            k->dequant(t, g.stored, g.n, got);
+            k->dequant(t, &stored, 1, 0, g.n, got, g.n);
             const int64_t at = first_other(got, g.value, g.n);
             if (at >= 0)
                 fail_msg("%s, %s: element %lld is %g, not %g", weir_dtype_name(t), weir_kern_name(k), (long long)at,
@@ -77,9 +78,10 @@ static void halves(void **state)
     for (const weir_kern *k = NULL; next_table(&k);)
         for (uint32_t h = 0; h < 65536; h++) {
             const uint16_t u = (uint16_t)h;
+            const void *row = &u;
             float f, b;
-            k->dequant(WEIR_F16, &u, 1, &f);
-            k->dequant(WEIR_BF16, &u, 1, &b);
+            k->dequant(WEIR_F16, &row, 1, 0, 1, &f, 1);
+            k->dequant(WEIR_BF16, &row, 1, 0, 1, &b, 1);
             assert_int_equal(to_bits(b), h << 16);
             const int e = (int)(h >> 10 & 31), m = (int)(h & 1023);
             const float size = e == 31 ? (m ? NAN : INFINITY)
@@ -121,27 +123,30 @@ static void run_gemm(const weir_kern *k, int threads, const weir_panels *w, int6
     weir_free_aligned(g.scratch);
 }
 
-static void gemm_case(weir_dtype type, int64_t m, int64_t n, int64_t per, bool mapped)
+/* `rows` stored rows of `per` blocks: outputs, or, turned, k. */
+static void gemm_case(weir_dtype type, int64_t m, int64_t rows, int64_t per, bool mapped, bool turned)
 {
-    const int64_t block = weir_dtype_block(type), kn = per * block;
-    uint8_t *stored = random_blocks(type, n * per, n % 2);
+    const int64_t cols = per * weir_dtype_block(type), n = turned ? cols : rows, kn = turned ? rows : cols;
+    uint8_t *stored = random_blocks(type, rows * per, rows % 2);
     float *wide = malloc((size_t)(n * kn) * 4), *x = malloc((size_t)(m * kn) * 4), *want = malloc((size_t)(m * n) * 4);
-    int64_t *order = malloc((size_t)n * sizeof *order);
-    for (int64_t i = 0; i < n; i++)
-        order[i] = n - 1 - i;
-    weir_dequantize(type, stored, n * kn, wide);
+    int64_t *order = malloc((size_t)rows * sizeof *order);
+    for (int64_t i = 0; i < rows; i++) {
+        order[i] = mapped ? rows - 1 - i : i;
+        weir_dequantize(type, stored + order[i] * per * weir_dtype_bytes(type), cols, wide + i * cols);
+    }
     fill(x, m * kn, 0);
     weir_tensor t = {
-        .name = "q", .dtype = type, .rank = 2, .data = stored, .bytes = (size_t)(n * per * weir_dtype_bytes(type))};
+        .name = "q", .dtype = type, .rank = 2, .data = stored, .bytes = (size_t)(rows * per * weir_dtype_bytes(type))};
     weir_tensor f = {.name = "f", .dtype = WEIR_F32, .rank = 2, .data = wide, .bytes = (size_t)(n * kn) * 4};
-    const weir_wview vt = {.t = &t, .n = n, .k = kn, .stride = kn, .row = mapped ? order : NULL};
+    const weir_wview vt = {
+        .t = &t, .n = n, .k = kn, .k_major = turned, .stride = cols, .row = mapped ? order : NULL};
     weir_wview vf32 = vt;
-    vf32.t = &f;
+    vf32.t = &f, vf32.row = NULL;
     weir_panels *pt, *pf;
     assert_int_equal(weir_panels_new(&pt, &vt, 2, NULL), WEIR_OK);
     assert_int_equal(weir_panels_new(&pf, &vf32, 2, NULL), WEIR_OK);
     assert_true(weir_panels_bytes(pt) < weir_panels_bytes(pf));
-    memset(order, 0x7f, (size_t)n * sizeof *order); /* the map was copied */
+    memset(order, 0x7f, (size_t)rows * sizeof *order); /* the map was copied */
     for (int part = 0; part < 2; part++) {
         const int64_t k0 = part ? pick(0, kn - 1) : 0, len = part ? pick(1, kn - k0) : kn;
         run_gemm(ref(), 1, pf, m, x, kn, k0, len, want, n);
@@ -167,9 +172,11 @@ static void tiles(void **state)
 {
     (void)state;
     for (weir_dtype t = WEIR_Q4_0; t < WEIR_DTYPE_COUNT; t++) {
-        gemm_case(t, 1, 50, 3, false);
-        gemm_case(t, 11, 97, weir_dtype_block(t) == 32 ? 9 : 2, true);
-        gemm_case(t, 3, 5, 1, false);
+        for (int turned = 0; turned < 2; turned++) {
+            gemm_case(t, 1, 50, 3, false, turned);
+            gemm_case(t, 11, 97, weir_dtype_block(t) == 32 ? 9 : 2, true, turned);
+            gemm_case(t, 3, 5, 1, false, turned);
+        }
     }
 }
 

@@ -163,6 +163,7 @@ static void test_each_hook(void **state)
                                           {"ablate", "resid_mid=mean:%/in.h5"},
                                           {"lens", "resid_post"},
                                           {"log", "resid_post"},
+                                          {"mask", "post,topk=3"},
                                           {"patch", "resid_mid=%/in.h5"},
                                           {"project-out", "resid_mid=%/v.npy"},
                                           {"record", "%/out.h5=post[:,1],resid_mid,q,pattern"},
@@ -173,7 +174,8 @@ static void test_each_hook(void **state)
                                           {"steer", "resid_mid=%/v.npy*2"},
                                           {"steer", "resid_mid=%/v.safetensors::a@-1*2"},
                                           {"template", "pattern"},
-                                          {"topk", "post,k=3"}};
+                                          {"topk", "post,k=3"},
+                                          {"without", "skip"}};
     enum { N = sizeof with / sizeof *with };
     write_files(KIT_GPT2);
     for (int i = 0; i < weir_hook_class_count(); i++) {

@@ -66,22 +66,4 @@ static inline weir_edit *kit_edit_all(const weir_model *m, uint64_t seed)
     return e;
 }
 
-/* As kit_run, with edits. */
-static inline weir_run *kit_run_edited(const weir_model *m, int64_t max_rows, int slots, const char *kernel,
-                                       int threads, const weir_edit *const *edits, int n)
-{
-    weir_err err = {0};
-    weir_run_options o;
-    weir_run *r = NULL;
-    weir_run_options_init(&o);
-    o.max_rows = max_rows;
-    o.slots = slots;
-    o.kernel = kernel;
-    o.threads = threads;
-    o.edits = edits;
-    o.n_edits = n;
-    kit_ok(weir_run_new(&r, m, &o, &err), &err);
-    return r;
-}
-
 #endif

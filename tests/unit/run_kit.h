@@ -36,7 +36,8 @@ static inline weir_model *kit_open(const char *path)
     return m;
 }
 
-static inline weir_run *kit_run(const weir_model *m, int64_t max_rows, int slots, const char *kernel, int threads)
+static inline weir_run *kit_run_edited(const weir_model *m, int64_t max_rows, int slots, const char *kernel,
+                                       int threads, const weir_edit *const *edits, int n)
 {
     weir_err err = {0};
     weir_run_options o;
@@ -46,8 +47,15 @@ static inline weir_run *kit_run(const weir_model *m, int64_t max_rows, int slots
     o.slots = slots;
     o.kernel = kernel;
     o.threads = threads;
+    o.edits = edits;
+    o.n_edits = n;
     kit_ok(weir_run_new(&r, m, &o, &err), &err);
     return r;
+}
+
+static inline weir_run *kit_run(const weir_model *m, int64_t max_rows, int slots, const char *kernel, int threads)
+{
+    return kit_run_edited(m, max_rows, slots, kernel, threads, NULL, 0);
 }
 
 static inline void kit_forward(weir_run *r, const int32_t *ids, int64_t n, int slot, int flags)

@@ -214,10 +214,43 @@ static void wrong_questions_are_refused(void **state)
     close_world(&w);
 }
 
+/* A model that an edit broke has no perplexity: that is no text without a token. */
+static void logits_that_are_not_finite_are_an_error(void **state)
+{
+    (void)state;
+    world w;
+    weir_err err = {0};
+    weir_edit *e;
+    weir_asker *broken;
+    weir_answer r;
+    double nll;
+    int64_t tokens;
+    open_world(&w, KIT_GPT2, &(weir_asker_options){.threads = 1});
+    const int64_t wide = w.info->F > w.info->C ? w.info->F : w.info->C;
+    float *huge = calloc((size_t)wide, sizeof *huge);
+    for (int64_t i = 0; i < wide; i++)
+        huge[i] = 1e30F;
+    const weir_update u = {.layer = w.info->L - 1, .matrix = WEIR_MATRIX_DOWN, .r = 1, .u = huge, .v = huge};
+    const weir_str text = {long_text, strlen(long_text)};
+    kit_ok(weir_edit_new(&e, w.m, &u, 1, &err), &err);
+    const weir_asker_options o = {.edits = (const weir_edit *const *)&e, .n_edits = 1, .threads = 1};
+    kit_ok(weir_asker_new(&broken, w.m, w.tok, &o, &err), &err);
+    assert_int_equal(weir_asker_ask(broken, questions, 1, &r, &err), WEIR_E_ARG);
+    assert_non_null(strstr(err.msg, "not finite"));
+    err = (weir_err){0};
+    assert_int_equal(weir_asker_texts(broken, &text, 1, &nll, &tokens, &err), WEIR_E_ARG);
+    assert_non_null(strstr(err.msg, "not finite"));
+    weir_asker_free(broken);
+    weir_edit_free(e);
+    free(huge);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_those_of_logits), cmocka_unit_test(continuations_are_greedy),
-        cmocka_unit_test(a_text_is_read_in_windows), cmocka_unit_test(wrong_questions_are_refused)};
+        cmocka_unit_test(a_text_is_read_in_windows), cmocka_unit_test(wrong_questions_are_refused),
+        cmocka_unit_test(logits_that_are_not_finite_are_an_error)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

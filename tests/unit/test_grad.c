@@ -144,7 +144,50 @@ static void test_a_writer_without_on_grad(void **state)
     weir_run_free(r);
 }
 
-/* Wants gradients, in a run that has none. */
+/* Wants everything, as a hook does that knows nothing of gradients. */
+static weir_want all_wants(void *self, const weir_point *p)
+{
+    *(bool *)self |= p->grad;
+    return WEIR_READ;
+}
+
+static weir_status all_value(void *self, const weir_value *v, weir_err *err)
+{
+    (void)self, (void)v, (void)err;
+    return WEIR_OK;
+}
+
+/* A hook is asked about gradients if it says that it knows of them; nothing else in its answers is a guess. */
+static void test_hooks_that_know_of_gradients(void **state)
+{
+    weir_hook_class c = {
+        .struct_size = sizeof c, .abi = WEIR_HOOK_ABI, .name = "all", .wants = all_wants, .on_value = all_value};
+    (void)state;
+    for (int knows = 0; knows < 2; knows++) {
+        for (int back = 0; back < 2; back++) {
+            weir_err err = {0};
+            weir_run_options o;
+            weir_run *r;
+            bool asked = false;
+            weir_run_options_init(&o);
+            o.backward = back;
+            c.flags = knows ? WEIR_HOOK_GRADIENTS : 0;
+            kit_ok(weir_run_new(&r, model, &o, &err), &err);
+            const weir_status st = weir_run_hook_object(r, &c, &asked, &err);
+            if (knows && !back)
+                says(&err, st, WEIR_E_HOOK,
+                     "hook all wants hook_embed_grad, a gradient, but this run only goes forward");
+            else
+                kit_ok(st, &err);
+            assert_int_equal(asked, knows);
+            assert_int_equal(weir_run_hook_gradients(r, 0), knows && back);
+            assert_false(weir_run_hook_gradients(r, 1));
+            weir_run_free(r);
+        }
+    }
+}
+
+/* Wants gradients, in a run that has none; beside values, these do not hide it. */
 static void test_gradients_need_a_way_back(void **state)
 {
     weir_err err = {0};
@@ -152,6 +195,12 @@ static void test_gradients_need_a_way_back(void **state)
     (void)state;
     says(&err, weir_run_hook(r, weir_hook_class_find("template"), "resid_post_grad", &err), WEIR_E_HOOK,
          "hook template wants blocks.0.hook_resid_post_grad, a gradient, but this run only goes forward");
+    err = (weir_err){0};
+    says(&err, weir_run_hook(r, weir_hook_class_find("stats"), "resid_post,L1N3_grad", &err), WEIR_E_HOOK,
+         "hook stats wants blocks.1.mlp.hook_post_grad, a gradient, but this run only goes forward");
+    err = (weir_err){0};
+    says(&err, weir_run_hook(r, weir_hook_class_find("lens"), "resid_post,resid_post_grad", &err), WEIR_E_ARG,
+         "hook lens: blocks.0.hook_resid_post_grad is a gradient");
     weir_run_free(r);
 }
 
@@ -178,6 +227,7 @@ static weir_status listener_value(void *self, const weir_value *v, weir_err *err
 
 static const weir_hook_class listener_class = {.struct_size = sizeof listener_class,
                                                .abi = WEIR_HOOK_ABI,
+                                               .flags = WEIR_HOOK_GRADIENTS,
                                                .name = "listener",
                                                .wants = listener_wants,
                                                .on_value = listener_value};
@@ -366,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_making),
         cmocka_unit_test(test_points_and_passes),
         cmocka_unit_test(test_a_writer_without_on_grad),
+        cmocka_unit_test(test_hooks_that_know_of_gradients),
         cmocka_unit_test(test_gradients_need_a_way_back),
         cmocka_unit_test(test_order_and_errors),
         cmocka_unit_test(test_writers_are_taken_back),

@@ -378,7 +378,7 @@ static void test_gemma2_gguf_27b(void **state)
     weir_spec spec;
     const int64_t *window;
     weir_err err = {0};
-    for (int i = 0; i < weir_arch_count; i++)
+    for (int i = 0; i < weir_n_archs; i++)
         if (!strcmp(weir_arch_table[i]->family, "gemma2"))
             cfg.arch = weir_arch_table[i];
     cfg.v[WEIR_CFG_L] = 46;

@@ -155,6 +155,47 @@ static void test_kept_slots(void **state)
     whole_close(&w);
 }
 
+/* What a slot holds of a beginning goes on in another, and in itself, as if it had been run there. */
+static void test_copied_slots(void **state)
+{
+    whole w;
+    const char *const models[] = {KIT_LLAMA, KIT_GPT2};
+    (void)state;
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        weir_err err = {0};
+        whole_open(&w, models[m]);
+        weir_run *r = run_of(w.m, 2, false);
+        float *logits = malloc((size_t)(SUFFIX * w.info->V) * sizeof *logits);
+        assert_non_null(logits);
+        kit_ok(weir_run_slot_copy(r, 1, 0, 0, &err), &err);
+        kit_forward(r, w.ids, ROWS, 0, WEIR_FINAL);
+        kit_forward(r, w.ids, 3, 1, WEIR_FINAL);
+        for (int to = 1; to >= 0; to--) {
+            const weir_seq more = {.ids = w.ids + PREFIX, .n = SUFFIX, .slot = to};
+            kit_ok(weir_run_slot_copy(r, to, 0, PREFIX, &err), &err);
+            assert_int_equal(weir_run_slot_len(r, to), PREFIX);
+            kit_ok(weir_run_forward(r, &more, 1, WEIR_FINAL, &err), &err);
+            kit_ok(weir_run_logits(r, 0, SUFFIX, logits, &err), &err);
+            kit_same(w.logits + PREFIX * w.info->V, logits, SUFFIX * w.info->V,
+                     "logits behind a beginning that was copied");
+        }
+        kit_ok(weir_run_slot_copy(r, 1, 0, 0, &err), &err);
+        assert_int_equal(weir_run_slot_len(r, 1), 0);
+        const struct {
+            int to, from;
+            int64_t n;
+        } wrong[] = {{0, 1, 1}, {0, 2, 0}, {-1, 0, 0}, {1, 0, ROWS + 1}, {1, 0, -1}};
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+            err = (weir_err){0};
+            assert_int_equal(weir_run_slot_copy(r, wrong[i].to, wrong[i].from, wrong[i].n, &err), WEIR_E_ARG);
+            assert_non_null(strstr(err.msg, wrong[i].to < 0 || wrong[i].from > 1 ? "the run has 2" : "tokens, not"));
+        }
+        free(logits);
+        weir_run_free(r);
+        whole_close(&w);
+    }
+}
+
 /* A slot that went on from layer 1 cannot go on from layer 0, but from layer 1. */
 static void test_slot_remembers(void **state)
 {
@@ -243,9 +284,8 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_from_every_layer), cmocka_unit_test(test_kept_slots),
-        cmocka_unit_test(test_slot_remembers),   cmocka_unit_test(test_tape),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_from_every_layer), cmocka_unit_test(test_kept_slots), cmocka_unit_test(test_copied_slots),
+        cmocka_unit_test(test_slot_remembers),   cmocka_unit_test(test_tape),       cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -506,7 +506,7 @@ static void what_is_not_a_lens_is_left_alone(void **state)
     refuse(f, scratch_text("a file", "x"), WEIR_E_ARG, "is no directory");
     scratch_dir("things");
     scratch_text("things/config.json", "{}");
-    refuse(f, scratch("things"), WEIR_E_ARG, "is not a lens that weir made");
+    refuse(f, scratch("things"), WEIR_E_ARG, "nothing in it says that it is a lens of weir's");
     assert_true(scratch_exists("things/config.json") && !scratch_exists("things.part"));
     kit_ok(weir_fit_save(f, scratch("mixed"), &about, &err), &err);
     scratch_text("mixed/notes.txt", "mine");

@@ -19,6 +19,8 @@ typedef struct weir_edits {
 /* Opens them for the model. Returns an exit code; an error has been said. An edit of another model is refused, unless
  * the tool has --force and it is given. */
 int weir_edits_open(weir_edits *e, const weir_cli *cli, const weir_edit_args *args, const weir_model *m);
+/* Says why weir_edit_open failed, and that --force would help where the edit is of another model. Returns its code. */
+int weir_edits_fail(const weir_cli *cli, const weir_err *err);
 void weir_edits_free(weir_edits *e);
 
 /* One object {kind "edit", dir, sha256, method, fingerprint} for each edit, within an array; of a directory's path its
@@ -26,5 +28,7 @@ void weir_edits_free(weir_edits *e);
 void weir_edits_write(const weir_edits *e, weir_jsonw *w);
 /* All as a JSON array, as dumps keep it (lib/record/README.md, `edits`). To be freed; NULL: out of memory. */
 char *weir_edits_json(const weir_edits *e);
+/* Are they those that a run's changes name (weir_attach_json, weir_from_changes), by contents and in this order? */
+bool weir_edits_are(const weir_edits *e, const char *json);
 
 #endif

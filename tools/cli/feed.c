@@ -125,14 +125,13 @@ static void add_rows(weir_feed *f, int64_t from, int64_t to, int64_t end, int sl
 {
     const feed_doc *d = &f->d;
     int64_t row = f->b.rows;
-    f->seq[f->b.n_seq++] =
-        (weir_seq){.ids = f->id + row,
-                   .n = to - from,
-                   .slot = slot,
-                   .keep = f->keep + row,
-                   .tag = d->entry.doc.index,
-                   .place = f->place + row,
-                   .total = d->len};
+    f->seq[f->b.n_seq++] = (weir_seq){.ids = f->id + row,
+                                      .n = to - from,
+                                      .slot = slot,
+                                      .keep = f->keep + row,
+                                      .tag = d->entry.doc.index,
+                                      .place = f->place + row,
+                                      .total = d->len};
     for (int64_t w = from; w < to; w++, row++) {
         bool is_bos = w < d->bos;
         int64_t text = d->start + w - d->bos;
@@ -320,15 +319,17 @@ static int64_t window_text_end(const weir_feed *f)
     return end < f->d.t.n ? end : f->d.t.n;
 }
 
-/* Rows of the current window up to the last one that is kept; 0: none is. */
+/* Rows of the current window that are run: up to the last one that is kept, or all; 0: none is kept. */
 static int64_t window_rows(const weir_feed *f)
 {
     const feed_doc *d = &f->d;
-    int64_t row = window_text_end(f) + d->bos - 1; /* of the document */
+    const int64_t last = window_text_end(f) + d->bos - 1; /* row of the document */
+    int64_t row = last;
     while (row >= d->done && !d->keep[row])
         row--;
     if (row < d->done)
         return 0;
+    row = f->o.whole ? last : row;
     return row < d->bos ? 1 : row - d->start + 1;
 }
 
@@ -360,6 +361,15 @@ static void take_piece(weir_feed *f, int64_t rows)
         next_window(f);
 }
 
+static weir_status no_pieces(const weir_feed *f, int64_t rows, weir_err *err)
+{
+    const weir_doc *doc = &f->d.entry.doc;
+    return weir_doc_fail(err, doc, weir_docs_source(f->docs, doc->source),
+                         "with --loss a window goes through in one pass, and this one has %lld tokens, but a pass %lld "
+                         "rows: --batch %lld, or a smaller --ctx",
+                         (long long)rows, (long long)f->o.batch, (long long)rows);
+}
+
 static weir_status fill(weir_feed *f, weir_err *err)
 {
     while (f->b.n_docs < f->o.batch) {
@@ -370,6 +380,8 @@ static weir_status fill(weir_feed *f, weir_err *err)
                 return WEIR_OK;
         }
         int64_t rows = window_rows(f);
+        if (f->o.whole && rows > f->o.batch)
+            return no_pieces(f, rows, err);
         if (rows > f->o.batch) {
             if (f->b.rows == 0)
                 take_piece(f, rows);
@@ -443,10 +455,10 @@ void weir_feed_free(weir_feed *f)
     free(f->d.keep);
     weir_tokens_free(&f->encoded);
     weir_positions_free(&f->positions);
-    void *const own[] = {f->ids.id,       f->ids.byte_off, f->ids.byte_len, f->ids.flags, f->seq,       f->id,
-                         f->target,       f->keep,         f->doc,          f->kept_row,  f->kept_doc,  f->kept_pos,
-                         f->kept_ctx_pos, f->kept_off,     f->kept_len,     f->kept_id,   f->kept_flags,
-                         f->kept_next,    f->place};
+    void *const own[] = {f->ids.id,   f->ids.byte_off, f->ids.byte_len, f->ids.flags, f->seq,
+                         f->id,       f->target,       f->keep,         f->doc,       f->kept_row,
+                         f->kept_doc, f->kept_pos,     f->kept_ctx_pos, f->kept_off,  f->kept_len,
+                         f->kept_id,  f->kept_flags,   f->kept_next,    f->place};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);
     free(f);

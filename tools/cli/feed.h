@@ -29,6 +29,7 @@ typedef struct weir_feed_options {
     int64_t vocab;             /* ids are below this */
     weir_chat *chat;           /* documents are conversations; NULL: they are text. Borrowed */
     const char *system;        /* of a chat: the message of the system; NULL: none */
+    bool whole;                /* a window with a kept row is run to its end, in one batch; a longer one is an error */
 } weir_feed_options;
 
 /* A document whose first kept row is `first` of this batch's (the same as the next document's: it has none here). Its

@@ -38,7 +38,7 @@ static int compare_hooks(const weir_cli *cli, const char *path, const weir_dump_
                          const weir_selector *sel)
 {
     const weir_point *p;
-    int64_t n = weir_model_points(m, &p);
+    int64_t n = weir_model_points_all(m, &p);
     for (int64_t i = 0; i < n; i++)
         if (weir_selector_matches(sel, &p[i]) && weir_dump_find(r, p[i].name) < 0)
             return weir_cli_usage(cli,

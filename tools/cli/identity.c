@@ -56,8 +56,11 @@ static weir_status put_texts(weir_jsonw *w, const weir_docs_options *o, weir_err
     return WEIR_OK;
 }
 
-static void put_options(weir_jsonw *w, const weir_session_args *a)
+static void put_options(weir_jsonw *w, const weir_session *s)
 {
+    const weir_session_args *a = s->a;
+    if (s->loss)
+        weir_jsonw_key_cstr(w, "loss", s->loss);
     weir_jsonw_key_cstr(w, "docs", a->text.docs);
     weir_jsonw_key_cstr(w, "field", a->text.field);
     weir_jsonw_key_int(w, "jsonl", a->text.jsonl);
@@ -85,7 +88,7 @@ char *weir_session_identity(const weir_session *s)
     weir_jsonw_object(&w);
     weir_status st = put_texts(&w, &s->in.text, &err);
     if (st == WEIR_OK) {
-        put_options(&w, s->a);
+        put_options(&w, s);
         weir_jsonw_end(&w);
     }
     if (fclose(f) != 0 && st == WEIR_OK)

@@ -60,6 +60,30 @@ bool weir_output_same(const char *a, const char *b)
     return st.st_dev == of.st_dev && st.st_ino == of.st_ino;
 }
 
+static int is_read(const weir_cli *cli, const char *path)
+{
+    return weir_cli_error(cli, "%s is also read: it would be written over; choose another name", path);
+}
+
+int weir_output_apart(const weir_cli *cli, const char *path, const char *const *input, int n)
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    char *part = malloc(end + sizeof ".part");
+    if (!part)
+        return weir_cli_error(cli, "out of memory");
+    sprintf(part, "%.*s.part", (int)end, path);
+    int code = WEIR_EXIT_OK;
+    for (int i = 0; i < n && code == WEIR_EXIT_OK; i++)
+        if (input[i] && weir_output_same(input[i], path))
+            code = is_read(cli, path);
+        else if (input[i] && weir_output_same(input[i], part))
+            code = is_read(cli, part);
+    free(part);
+    return code;
+}
+
 /* Is it this file, or a value out of it: FILE[::NAME][@ROW][*C]? */
 static bool is_of_file(const struct stat *file, const char *text)
 {
@@ -76,7 +100,8 @@ static bool word_names(const struct stat *file, const char *word)
 {
     const char *value = strchr(word, '=');
     const bool short_option = word[0] == '-' && word[1] && word[1] != '-';
-    return is_of_file(file, word) || (value && is_of_file(file, value + 1)) || (short_option && is_of_file(file, word + 2));
+    return is_of_file(file, word) || (value && is_of_file(file, value + 1)) ||
+           (short_option && is_of_file(file, word + 2));
 }
 
 static bool is_named_twice(const weir_cli *cli, const struct stat *file)
@@ -98,7 +123,7 @@ int weir_output_place(const weir_cli *cli, const char *path)
         return weir_cli_error(cli, "%s is a pipe or a device, no file: without -o the output goes to standard output",
                               path);
     if (there && is_named_twice(cli, &st))
-        return weir_cli_error(cli, "%s is also read: it would be written over; choose another name", path);
+        return is_read(cli, path);
     char *dir = strndup(slash ? path : ".", slash > path ? (size_t)(slash - path) : 1);
     if (!dir)
         return weir_cli_error(cli, "out of memory");

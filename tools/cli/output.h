@@ -21,6 +21,10 @@ typedef struct weir_output_mark {
 /* Do two names mean one file, there or not? */
 bool weir_output_same(const char *a, const char *b);
 
+/* Is `path`, whole or while it is made (PATH.part), none of what is read? input [n]: files and directories; NULL ones are
+ * passed over. For tools whose command line also holds words that are no names. An error has been said. */
+int weir_output_apart(const weir_cli *cli, const char *path, const char *const *input, int n);
+
 /* Can a file be made, or replaced, at `path`? A device could be destroyed, reading a pipe may wait for ever, and what the
  * command line reads must not be written over. An error has been said. */
 int weir_output_place(const weir_cli *cli, const char *path);

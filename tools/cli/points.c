@@ -35,7 +35,7 @@ static void write_point(weir_jsonw *w, const weir_point *p)
 void weir_points_print(const weir_model *m, const weir_selector *sel, bool json, FILE *out)
 {
     const weir_point *p;
-    int64_t n = weir_model_points(m, &p);
+    int64_t n = weir_model_points_all(m, &p);
     weir_jsonw w;
     weir_jsonw_init(&w, out);
     if (json) {
@@ -45,7 +45,8 @@ void weir_points_print(const weir_model *m, const weir_selector *sel, bool json,
     }
     int wide = 0;
     for (int64_t i = 0; i < n; i++)
-        wide = (int)strlen(p[i].name) > wide ? (int)strlen(p[i].name) : wide;
+        if (weir_selector_matches(sel, &p[i]) && (int)strlen(p[i].name) > wide)
+            wide = (int)strlen(p[i].name);
     for (int64_t i = 0; i < n; i++)
         if (weir_selector_matches(sel, &p[i]))
             json ? write_point(&w, &p[i]) : print_row(&p[i], wide, out);

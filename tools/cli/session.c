@@ -61,7 +61,8 @@ int weir_session_text(weir_session *s)
                            .batch = s->a->run.batch,
                            .vocab = s->info->V,
                            .chat = s->chat,
-                           .system = s->a->text.system};
+                           .system = s->a->text.system,
+                           .whole = s->whole || s->loss};
     if (weir_feed_new(&s->feed, s->tok, s->in.docs, &o, &err) != WEIR_OK)
         return weir_cli_bad_argument(s->cli, err.code == WEIR_E_ARG ? "--positions" : NULL, &err);
     return WEIR_EXIT_OK;
@@ -74,19 +75,21 @@ static int new_run(const weir_session *s, const weir_edits *edits, weir_run **ou
     weir_run_options_init(&o);
     o.threads = (int)s->a->run.threads;
     o.kernel = weir_kernel_name(&s->a->run);
-    o.memory = s->a->run.memory;
+    o.memory = s->loss ? s->a->run.memory / 2 : s->a->run.memory; /* the rest is for the way back */
     o.max_rows = s->a->run.batch;
     o.by_layer = s->by_layer;
+    o.backward = s->loss != NULL;
     /* Room for keys and values is kept for the longest window that the text can have: a token of text takes no more
      * than a few of its bytes into the vocabulary (a normaliser may write three for one). */
     bool known = s->in.bytes >= 0 && s->in.bytes < s->ctx / 3 && !s->chat; /* a template adds tokens of its own */
     int64_t longest = known ? 3 * s->in.bytes + 8 : s->ctx;
     o.max_len = longest < s->ctx ? longest : s->ctx;
-    o.slots = o.max_len > o.max_rows;
+    o.slots = o.max_len > o.max_rows && !s->loss;
     if (s->max_len) {
         o.max_len = s->max_len;
         o.slots = s->slots;
     }
+    o.act = edits == &s->edits ? s->act : NULL; /* a plain run has neither */
     o.edits = (const weir_edit *const *)edits->edit;
     o.n_edits = edits->n;
     return weir_run_new(out, s->model, &o, &err) == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(s->cli, &err);

@@ -56,7 +56,11 @@ typedef struct weir_session {
     bool bos;            /* windows begin with BOS */
     int slots;           /* set before weir_session_run: sequences that the run keeps, and how long they get; */
     int64_t max_len;     /* 0: as the text needs */
+    bool whole;          /* set before weir_session_text: a window goes through in one pass; a longer one is refused */
     bool by_layer;       /* set before weir_session_run: the run goes layer by layer (cli/by_layer.h) */
+    const weir_activation *act; /* set before weir_session_run: in place of the model's; NULL: the model's own */
+    const char *loss;    /* set before weir_session_text: what is differentiated: windows are whole, and the run has a
+                            way back; NULL: it only goes forward */
 } weir_session;
 
 /* Each returns an exit code; an error has been said. What was opened is closed by weir_session_close in every case. */

@@ -48,6 +48,6 @@ struct weir_tool {
 };
 
 extern const weir_tool *const weir_tool_table[];
-extern const int weir_tool_count;
+extern const int weir_n_tools;
 
 #endif

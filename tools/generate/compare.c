@@ -219,11 +219,11 @@ static bool show_pair(weir_gen_job *j, const weir_gen_seq *before, const weir_ge
     return ok;
 }
 
-static void put_member(weir_jsonw *w, const weir_gen_job *j, const char *key, const weir_gen_seq *s)
+static void put_member(weir_jsonw *w, const char *key, const weir_gen_seq *s)
 {
     weir_jsonw_key(w, key);
     weir_jsonw_object(w);
-    weir_gen_put_seq(w, j, s);
+    weir_gen_put_seq(w, s);
     weir_jsonw_end(w);
 }
 
@@ -235,8 +235,8 @@ static void put_pair(weir_jsonw *w, const weir_gen_job *j, int64_t i)
     weir_jsonw_key_int(w, "sample", after->sample);
     weir_jsonw_key(w, "prompt");
     weir_jsonw_str(w, after->prompt->text, after->prompt->text_n);
-    put_member(w, j, "before", before);
-    put_member(w, j, "after", after);
+    put_member(w, "before", before);
+    put_member(w, "after", after);
     weir_jsonw_end(w);
 }
 

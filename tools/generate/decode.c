@@ -20,10 +20,12 @@ typedef struct decoder {
     float *logits;   /* [LOGIT_ROWS, V] */
     int64_t V, rows; /* rows of a pass at most */
     int slots;
-    weir_gen_seq **in; /* [slots] NULL: free */
-    int64_t waiting;   /* the next sequence that gets a slot */
-    weir_seq *piece;   /* [slots] of the pass; the first `ready` are one row each */
-    weir_gen_seq **of; /* [slots] whose they are */
+    weir_gen_seq **in;            /* [slots] NULL: free */
+    const weir_gen_prompt **held; /* [slots] whose keys and values begin what lies there, also when it is free */
+    bool shares;                  /* samples of a prompt have it run once: no hook has to hear it for each */
+    int64_t waiting;              /* the next sequence that gets a slot */
+    weir_seq *piece;              /* [slots] of the pass; the first `ready` are one row each */
+    weir_gen_seq **of;            /* [slots] whose they are */
     int64_t n, ready;
     bool whole; /* the last piece is the rest of a prompt: the token behind it is chosen too */
 } decoder;
@@ -35,15 +37,42 @@ static weir_status no_memory(weir_err *err)
 
 /* --- the pass */
 
-static void fill_slots(decoder *d)
+/* The prompt up to its last token, from a slot of another sample, or what this one held before. *wait: the other is
+ * still at it. */
+static weir_status take_prompt(decoder *d, weir_gen_seq *s, int slot, bool *wait, weir_err *err)
+{
+    const int64_t n = s->prompt->t.n - 1;
+    *wait = false;
+    for (int i = 0; i < d->slots && d->shares; i++) {
+        const int from = (slot + i) % d->slots;
+        if (d->held[from] != s->prompt)
+            continue;
+        *wait = weir_run_slot_len(d->arm->run, from) < n;
+        if (*wait)
+            return WEIR_OK;
+        s->done = n;
+        return weir_run_slot_copy(d->arm->run, slot, from, n, err);
+    }
+    weir_run_slot_reset(d->arm->run, slot);
+    return WEIR_OK;
+}
+
+static weir_status fill_slots(decoder *d, weir_err *err)
 {
     for (int i = 0; i < d->slots && d->waiting < d->j->n_seq; i++) {
+        weir_gen_seq *s = &d->arm->seq[d->waiting];
+        bool wait;
         if (d->in[i])
             continue;
-        d->in[i] = &d->arm->seq[d->waiting++];
-        d->in[i]->slot = i;
-        weir_run_slot_reset(d->arm->run, i);
+        WEIR_TRY(take_prompt(d, s, i, &wait, err));
+        if (wait) /* those behind it come in their turn */
+            return WEIR_OK;
+        s->slot = i;
+        d->in[i] = s;
+        d->held[i] = s->prompt;
+        d->waiting++;
     }
+    return WEIR_OK;
 }
 
 static void add_piece(decoder *d, weir_gen_seq *s, int64_t n)
@@ -55,11 +84,11 @@ static void add_piece(decoder *d, weir_gen_seq *s, int64_t n)
 
 /* Tokens before the last one of each prompt; the last is a row by itself in the next pass, where its logits are made
  * together with those of the others. Where nothing else is left to be run, it comes at once. */
-static void plan(decoder *d)
+static weir_status plan(decoder *d, weir_err *err)
 {
     int64_t rows = 0;
     d->n = 0;
-    fill_slots(d);
+    WEIR_TRY(fill_slots(d, err));
     for (int i = 0; i < d->slots; i++)
         if (d->in[i] && d->in[i]->n - d->in[i]->done == 1)
             add_piece(d, d->in[i], 1);
@@ -76,6 +105,7 @@ static void plan(decoder *d)
     d->whole = last && rows < d->rows && d->of[d->n - 1]->n - d->of[d->n - 1]->done == last->n + 1;
     if (d->whole)
         last->n++;
+    return WEIR_OK;
 }
 
 /* --- the next token */
@@ -170,7 +200,7 @@ static void free_slots(decoder *d)
 static weir_status run_passes(decoder *d, weir_err *err)
 {
     for (;;) {
-        plan(d);
+        WEIR_TRY(plan(d, err));
         const bool unread = ferror(stdout) && !d->j->record; /* the reader went away: main() says what is to be said */
         if (!d->n || weir_signals_seen() || unread)
             return WEIR_OK;
@@ -197,10 +227,12 @@ static weir_status open_decoder(decoder *d, weir_err *err)
     d->rows = d->j->a->session.run.batch;
     size_t n = (size_t)d->slots;
     d->in = calloc(n, sizeof *d->in);
+    d->held = calloc(n, sizeof *d->held);
+    d->shares = !d->j->record && (d->arm->run == d->j->plain_run || d->j->session.attach.n == 0);
     d->of = calloc(n, sizeof *d->of);
     d->piece = calloc(n, sizeof *d->piece);
     d->logits = malloc(sizeof *d->logits * (size_t)d->V * LOGIT_ROWS);
-    if (!d->in || !d->of || !d->piece || !d->logits)
+    if (!d->in || !d->held || !d->of || !d->piece || !d->logits)
         return no_memory(err);
     return weir_sampler_new(&d->sampler, d->V, &d->j->sampling, err);
 }
@@ -209,6 +241,7 @@ static void close_decoder(decoder *d)
 {
     weir_sampler_free(d->sampler);
     free(d->in);
+    free(d->held);
     free(d->of);
     free(d->piece);
     free(d->logits);

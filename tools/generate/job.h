@@ -29,7 +29,7 @@ typedef struct weir_gen_args {
 
 typedef struct weir_gen_prompt {
     weir_batch_doc doc; /* a copy, without its text */
-    char *text;         /* bytes of the document as it was given, a chat's last message; NULL: it was ids */
+    char *text;         /* bytes of the document as it was given; of ids, and of a chat, the text of their tokens */
     size_t text_n;
     weir_tokens t; /* what is run, BOS and template included */
     bool bos;      /* t begins with a BOS that the text does not have */
@@ -90,9 +90,8 @@ struct weir_gen_job {
     int64_t front;                  /* the sequence that is shown now; those before it are through */
     bool terminal;                  /* standard output is one */
     int shade;                      /* weir_colour that it takes */
-    double start;
-    int64_t rows, generated; /* run; new tokens */
-    double seconds;          /* of decoding */
+    int64_t rows, generated;        /* run; new tokens */
+    double seconds;                 /* of decoding */
 };
 
 /* --- prompts.c. Functions that return an exit code have said the error. */
@@ -128,7 +127,8 @@ int weir_gen_record_close(weir_gen_job *j, int code);
 void weir_gen_show_grown(weir_gen_job *j, weir_gen_seq *s);
 /* Behind the last token: what is still held back, and for --json everything. */
 void weir_gen_show_end(weir_gen_job *j);
-void weir_gen_put_seq(weir_jsonw *w, const weir_gen_job *j, const weir_gen_seq *s);
+/* A sequence's members in an object that is open. */
+void weir_gen_put_seq(weir_jsonw *w, const weir_gen_seq *s);
 /* Text for the terminal if it is one: what would act on it is escaped. Else the bytes. */
 void weir_gen_put_text(const weir_gen_job *j, const char *p, size_t n);
 

@@ -48,6 +48,9 @@ static bool put_bos(weir_gen_prompt *p, int32_t bos)
 static int check_length(const weir_gen_job *j, const weir_gen_prompt *p)
 {
     const long long ctx = (long long)j->session.ctx, n = (long long)p->t.n;
+    if (n == 0)
+        return weir_cli_error(j->cli, "document %lld%s comes to no token: nothing to go on from",
+                              (long long)p->doc.doc.index, j->session.chat ? ", in its chat template," : "");
     if (n < ctx)
         return WEIR_EXIT_OK;
     return weir_cli_error(j->cli,
@@ -105,9 +108,8 @@ static int take_prompt(weir_gen_job *j, const weir_doc *doc)
     if (s->bos && !(p->t.n && p->t.id[0] == weir_tokenizer_bos(s->tok) && s->a->rows.ids) &&
         !put_bos(p, weir_tokenizer_bos(s->tok)))
         return no_memory(j);
-    if (!take_text(j, p, doc))
-        return no_memory(j);
-    return check_length(j, p);
+    const int code = check_length(j, p);
+    return code == WEIR_EXIT_OK && !take_text(j, p, doc) ? no_memory(j) : code;
 }
 
 int weir_gen_prompts_read(weir_gen_job *j)

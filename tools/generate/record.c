@@ -68,7 +68,9 @@ static int check_part(const weir_gen_job *j)
     snprintf(part, sizeof part, "%s.part", j->a->dump);
     if (j->a->force || access(part, F_OK) != 0)
         return WEIR_EXIT_OK;
-    return weir_cli_error(j->cli, "%s is there, left by an interrupted run: --force replaces it", part);
+    return weir_cli_error(
+        j->cli, "%s is there, left by an interrupted run, which generate cannot go on with: --force begins again",
+        part);
 }
 
 int weir_gen_record_open(weir_gen_job *j)
@@ -153,13 +155,16 @@ static int end_dump(weir_gen_job *j, weir_gen_record *r, int code)
         weir_status st = weir_dump_commit(r->dump, &sum, &err);
         if (st != WEIR_OK)
             return weir_cli_fail(j->cli, &err);
-        weir_cli_note(j->cli, "%s: %s rows of %lld documents, %lld datasets", j->a->dump, weir_commas(sum.rows, rows),
-                      (long long)sum.docs, (long long)sum.datasets);
+        weir_cli_note(j->cli, "%s: %s rows of %lld document%s, %lld dataset%s", j->a->dump, weir_commas(sum.rows, rows),
+                      (long long)sum.docs, sum.docs == 1 ? "" : "s", (long long)sum.datasets,
+                      sum.datasets == 1 ? "" : "s");
         return WEIR_EXIT_OK;
     }
     weir_dump_abort(r->dump, weir_signals_seen() && r->rows);
     if (weir_signals_seen() && r->rows)
-        weir_cli_error(j->cli, "the %s rows so far are in %s.part", weir_commas(r->rows, rows), j->a->dump);
+        weir_cli_error(j->cli,
+                       "the %s rows so far are in %s.part (tools read it as it is, generate cannot go on with it)",
+                       weir_commas(r->rows, rows), j->a->dump);
     return code;
 }
 

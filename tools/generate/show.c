@@ -68,11 +68,9 @@ static void put_ids(weir_jsonw *w, const char *key, const int32_t *id, int64_t n
     weir_jsonw_end(w);
 }
 
-/* The members of a sequence in an object that is open. */
-void weir_gen_put_seq(weir_jsonw *w, const weir_gen_job *j, const weir_gen_seq *s)
+void weir_gen_put_seq(weir_jsonw *w, const weir_gen_seq *s)
 {
     const int64_t from = s->prompt->t.n;
-    (void)j;
     weir_jsonw_key(w, "text");
     weir_jsonw_str(w, s->text_n ? s->text : "", s->text_n);
     weir_jsonw_key_cstr(w, "end", weir_gen_end_word[s->end]);
@@ -94,10 +92,12 @@ static void put_object(weir_jsonw *w, const weir_gen_job *j, const weir_gen_seq 
     weir_jsonw_object(w);
     weir_jsonw_key_int(w, "doc", p->doc.doc.index);
     weir_jsonw_key_int(w, "sample", s->sample);
+    if (j->sampling.temperature > 0)
+        weir_jsonw_key_int(w, "seed", j->a->seed);
     weir_jsonw_key(w, "prompt");
     weir_jsonw_str(w, p->text, p->text_n);
     put_ids(w, "prompt_ids", p->t.id, p->t.n);
-    weir_gen_put_seq(w, j, s);
+    weir_gen_put_seq(w, s);
     weir_jsonw_end(w);
 }
 

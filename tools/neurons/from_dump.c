@@ -128,6 +128,8 @@ int weir_top_from_dump(weir_top *r)
     if (code != WEIR_EXIT_OK)
         return code;
     weir_neurons_dump_about(r->dump, &r->about);
-    code = weir_top_describe(r, r->about.source, bos, ctx, stride);
+    code = weir_top_check_edits(r);
+    if (code == WEIR_EXIT_OK)
+        code = weir_top_describe(r, r->about.source, bos, ctx, stride);
     return code == WEIR_EXIT_OK ? feed(r) : code;
 }

@@ -1,6 +1,8 @@
 /* Tokens read from the weights, added to what the search found. */
 #include <math.h>
+#include <stdlib.h>
 
+#include "cli/changes.h"
 #include "cli/progress.h"
 #include "cli/say.h"
 #include "cli/signals.h"
@@ -59,15 +61,59 @@ static int find(weir_top *r)
     return st == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(r->cli, &err);
 }
 
+/* The weights of a run over text are those that it ran with. A file names the edits of its run, but does not hold them:
+ * they have to be given. */
+static bool edits_fit(const weir_top *r)
+{
+    return r->input == WEIR_TOP_TEXT ||
+           weir_edits_are(&r->session.edits, r->about.interventions ? r->about.interventions : "[]");
+}
+
+int weir_top_check_edits(const weir_top *r)
+{
+    const bool given = r->session.edits.n > 0;
+    if ((!given && r->a->weights != WEIR_TOP_YES) || !r->session.model || edits_fit(r))
+        return WEIR_EXIT_OK;
+    char *words = weir_changes_words(r->about.interventions ? r->about.interventions : "[]");
+    const int code =
+        !words ? weir_cli_error(r->cli, "out of memory")
+        : given
+            ? weir_cli_usage(r->cli, "--edit: %s is of a run with other edits: %s", r->file, *words ? words : "none")
+            : weir_cli_usage(r->cli,
+                             "--weights yes: %s is of a run with edits of the weights: give them with --edit (%s)",
+                             r->file, words);
+    free(words);
+    return code;
+}
+
+static int leave_out(const weir_top *r)
+{
+    char *words = weir_changes_words(r->about.interventions);
+    if (!words)
+        return weir_cli_error(r->cli, "out of memory");
+    weir_cli_note(
+        r->cli,
+        "tokens read from the weights are left out: %s is of a run with edits of them: --edit DIR gives them (%s)",
+        r->file, words);
+    free(words);
+    return WEIR_EXIT_OK;
+}
+
 int weir_top_weights(weir_top *r)
 {
     static const double quick = 2e11; /* multiply-adds: some seconds */
-    bool asked = r->a->weights == WEIR_TOP_YES;
-    if (r->a->weights == WEIR_TOP_NO || (r->input == WEIR_TOP_RESULTS && !asked) || are_there(r->s))
-        return WEIR_EXIT_OK;
+    const bool asked = r->a->weights == WEIR_TOP_YES, edited = r->a->session.edit.dir.n > 0;
+    const bool no = r->a->weights == WEIR_TOP_NO || (r->input == WEIR_TOP_RESULTS && !asked);
     if (!r->session.model)
-        return asked ? weir_cli_error(r->cli, "--weights yes: the model is needed: --model PATH") : WEIR_EXIT_OK;
-    double cost = weir_neurons_weights_cost(r->s, r->session.model);
+        return asked || edited
+                   ? weir_cli_error(r->cli, "--%s: the model is needed: --model PATH", edited ? "edit" : "weights yes")
+                   : WEIR_EXIT_OK;
+    const double cost = no ? 0 : weir_neurons_weights_cost(r->s, r->session.model);
+    const int code = weir_top_check_edits(r);
+    if (code != WEIR_EXIT_OK || no || are_there(r->s))
+        return code;
+    if (cost > 0 && !edits_fit(r))
+        return leave_out(r);
     if (asked || cost <= quick)
         return find(r);
     weir_cli_note(r->cli,

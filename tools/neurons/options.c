@@ -204,6 +204,10 @@ static int check_meaning(const weir_top *r)
     if (name)
         return weir_cli_usage(
             r->cli, "--%s chooses what is shown, and an HDF5 result is written whole: another --format", name);
+    if (r->input == WEIR_TOP_RESULTS && r->a->weights != WEIR_TOP_YES && r->a->session.edit.dir.n)
+        return weir_cli_usage(r->cli, "--edit is about the weights, which %s is shown without: --weights yes reads "
+                                      "tokens from them",
+                              r->file);
     name = r->input == WEIR_TOP_RESULTS ? first_given(r->cli, of_search) : NULL;
     if (name)
         return weir_cli_usage(r->cli, "--%s says how to search, and %s is the result of a search: search again with it",

@@ -79,6 +79,8 @@ int weir_top_find_model(weir_top *r, const char *fingerprint, const char *name);
 int weir_top_describe(weir_top *r, const char *text_json, const char *bos, int64_t ctx, int64_t stride);
 
 int weir_top_weights(weir_top *r);
+/* Are the edits of the command line those of the run that made the file? Asked before the work is done. */
+int weir_top_check_edits(const weir_top *r);
 
 /* Is the output's place free for us? Asked before the work is done. */
 int weir_top_check_output(weir_top *r);

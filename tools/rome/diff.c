@@ -6,6 +6,7 @@
 
 #include "cli/common.h"
 #include "cli/edits.h"
+#include "cli/output.h"
 #include "cli/say.h"
 #include "cli/signals.h"
 
@@ -337,9 +338,11 @@ static int run(weir_cli *cli, void *args)
     cli->quiet = f.a->out.quiet;
     if (cli->n_operands != 2)
         return weir_cli_usage(cli, "two checkpoints are needed, BASE and EDITED");
-    if (f.a->dir && weir_edit_may_save(f.a->dir, &err) != WEIR_OK)
-        return weir_cli_fail(cli, &err);
-    int code = open_models(&f);
+    int code = f.a->dir ? weir_output_apart(cli, f.a->dir, cli->operand, cli->n_operands) : WEIR_EXIT_OK;
+    if (code == WEIR_EXIT_OK && f.a->dir && weir_edit_may_save(f.a->dir, &err) != WEIR_OK)
+        code = weir_cli_fail(cli, &err);
+    if (code == WEIR_EXIT_OK)
+        code = open_models(&f);
     weir_signals_catch();
     if (code == WEIR_EXIT_OK)
         code = compare(&f);
@@ -362,7 +365,11 @@ const weir_tool weir_rome_diff = {
              "(singular values above a millionth of the largest) and how many directions hold 99 % of its squared "
              "norm; and the largest singular values. A rank-one edit shows as one value that stands out. Other "
              "tensors that differ are named. --out writes the differences as an edit, which --edit applies.",
-    .example = "weir rome diff --help",
+    .example =
+        "weir rome edit -s \"Mount Hood\" -p \"{} rises from the\" --target Caucasus -o hood --layer 4 --identity "
+        "--no-prefixes -q\n"
+        "weir rome merge --edit hood -o brook-hood\n"
+        "weir rome diff lib/brook brook-hood",
     .options = options,
     .rules = rules,
     .args_size = sizeof(diff_args),

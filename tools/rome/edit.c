@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "batch.h"
+#include "cli/output.h"
 #include "cli/say.h"
 #include "editor.h"
 #include "told.h"
@@ -21,7 +22,7 @@ typedef struct edit_args {
 static const weir_opt own_opts[] = {
     {"subject", 's', NULL, WEIR_OPT_STR, "TEXT", 0, 0, NULL, "what the fact is about", OWN(subject)},
     {"prompt", 'p', NULL, WEIR_OPT_STR, "TEXT", 0, 0, NULL,
-     "the fact's sentence up to its answer, with {} for the subject", OWN(prompt)},
+     "the fact's sentence up to its answer, with {} for the subject (or the subject itself)", OWN(prompt)},
     {"target", 0, NULL, WEIR_OPT_STR, "TEXT", 0, 0, NULL, "the new answer", OWN(target)},
     {"batch", 0, NULL, WEIR_OPT_STR, "RECORDS", 0, 0, NULL,
      "all facts of a file of records (those of rome eval) in one edit, by memit unless --method says another",
@@ -64,6 +65,17 @@ typedef struct editing {
 
 enum { MEMIT = 2 /* in the words of --method */ };
 
+/* What is of --layer auto alone, and what it cannot do. */
+static int check_layer(const editing *t)
+{
+    if (!weir_editor_asks_sweep(&t->a->how) && (t->a->neighbours.n || t->a->text))
+        return weir_cli_usage(t->cli, "--%s is for --layer auto; rome verify checks an edit",
+                              t->a->text ? "text" : "neighbour");
+    if (weir_editor_asks_sweep(&t->a->how) && t->b.n > 1)
+        return weir_cli_usage(t->cli, "--layer auto is for one fact; for a batch name the layers");
+    return WEIR_EXIT_OK;
+}
+
 static int check_arguments(editing *t)
 {
     weir_err err = {0};
@@ -76,11 +88,15 @@ static int check_arguments(editing *t)
             return weir_cli_usage(t->cli, "--%s is missing", needed[i].name);
     if (a->batch && !a->how.compat && !weir_cli_given(t->cli, "method"))
         t->a->how.method = MEMIT;
-    const int code = a->batch ? weir_batch_read(&t->b, t->cli, a->batch, a->records)
-                              : weir_batch_one(&t->b, t->cli, a->prompt, a->subject, a->target);
+    int code = weir_output_apart(t->cli, a->dir, a->how.edits.dir.v, a->how.edits.dir.n);
+    if (code == WEIR_EXIT_OK)
+        code = a->batch ? weir_batch_read(&t->b, t->cli, a->batch, a->records)
+                        : weir_batch_one(&t->b, t->cli, a->prompt, a->subject, a->target);
     if (code != WEIR_EXIT_OK)
         return code;
-    return weir_edit_may_save(a->dir, &err) == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(t->cli, &err);
+    if (weir_edit_may_save(a->dir, &err) != WEIR_OK)
+        return weir_cli_fail(t->cli, &err);
+    return check_layer(t);
 }
 
 static int open_editor(editing *t)
@@ -97,14 +113,8 @@ static int open_editor(editing *t)
 
 static int choose_layer(editing *t)
 {
-    if (!t->e.sweep) {
-        if (t->a->neighbours.n || t->a->text)
-            return weir_cli_usage(t->cli, "--%s is for --layer auto; rome verify checks an edit",
-                                  t->a->text ? "text" : "neighbour");
+    if (!t->e.sweep)
         return WEIR_EXIT_OK;
-    }
-    if (t->b.n > 1)
-        return weir_cli_usage(t->cli, "--layer auto is for one fact; for a batch name the layers");
     int code = weir_rome_pairs(&t->neighbour, t->cli, "neighbour", &t->a->neighbours);
     if (code == WEIR_EXIT_OK)
         code = weir_rome_texts_open(&t->text, &t->e, t->a->text);
@@ -120,7 +130,7 @@ static int find_edit(editing *t)
         return weir_cli_bad_argument(t->cli, NULL, &err);
     const weir_status st = weir_rome_make(w, t->b.q, t->b.n, &t->edit, t->report, &err);
     weir_rome_free(w);
-    return st == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(t->cli, &err);
+    return st == WEIR_OK ? WEIR_EXIT_OK : weir_editor_fail(&t->e, &err);
 }
 
 /* What the model answers without the edit (NULL), and with it. */
@@ -133,7 +143,7 @@ static int ask(editing *t, const weir_edit *edit, weir_told *r)
         st = weir_told_ask(&r[i], asker, t->e.tok, t->b.q[i].prompt, t->b.q[i].subject, t->b.q[i].target, t->a->tokens,
                            &err);
     weir_asker_free(asker);
-    return st == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(t->cli, &err);
+    return st == WEIR_OK ? WEIR_EXIT_OK : weir_editor_fail(&t->e, &err);
 }
 
 static int compare(editing *t)
@@ -158,7 +168,7 @@ static int check_result(editing *t)
                  "of %lld searches %lld did not reach their target: the first, of request %lld (%.40s),",
                  (long long)t->b.n, (long long)missed, (long long)(first + 1), t->b.q[first].subject);
     return weir_cli_error(t->cli,
-                          "%s ended %s with the target at p = %.3g: try another --layer, more --steps or a larger "
+                          "%s ended %s with the target at p = %.3g: try another --layer, more --rounds or a larger "
                           "--clamp (now %g; --force writes the edit all the same)",
                           which, r->clamped ? "at its clamp" : "after its steps",
                           exp(-r->step[r->steps - 1].nll * (double)r->target_tokens), t->e.o.clamp);

@@ -11,8 +11,8 @@
 static const weir_opt editor_opts[] = {
     {"layer", 'l', "layers", WEIR_OPT_LIST, "LIST", 0, 0, NULL,
      "layer whose down projection is edited, from 0; memit and alphaedit take several (3-5); rome edit also takes "
-     "auto: "
-     "every layer is tried. Without it the layer that the model brings second moments for",
+     "auto: tries every layer that there are second moments for, or all. Without it the layer that the model brings "
+     "second moments for, whatever --moments is of",
      AT(layers)},
     {"method", 0, NULL, WEIR_OPT_CHOICE, "r-rome|p-rome|memit|emmet|alphaedit", 0, 0, "r-rome",
      "r-rome: the key is a mean over the prefixes, everywhere; p-rome: the prompt's own; memit, emmet, alphaedit: for "
@@ -33,21 +33,27 @@ static const weir_opt editor_opts[] = {
      "take all directions of the keys as alike, without second moments: neighbours of the fact suffer", AT(identity)},
     {"ridge", 0, NULL, WEIR_OPT_REAL, "X", 0, 0, "1e-6",
      "added to the diagonal of the second moments, as a share of its mean", AT(ridge)},
-    {"seed", 0, NULL, WEIR_OPT_INT, "N", 0, 0, "0", "of the prefixes", AT(seed)},
+    {"seed", 0, NULL, WEIR_OPT_INT, "N", 0, 0, "0", "of the prefixes, where they are sampled", AT(seed)},
     {"prefix", 0, NULL, WEIR_OPT_LIST, "TEXT", 0, 0, NULL, "put this before the prompt instead of sampled texts",
      AT(prefixes)},
     {"no-prefixes", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "the prompt alone", AT(no_prefixes)},
-    {"steps", 0, NULL, WEIR_OPT_INT, "N", 1, WEIR_ROME_STEPS_MAX, NULL,
-     "passes of the search at most (40; with --compat 20, as published)", AT(steps)},
+    {"steps", 0, NULL, WEIR_OPT_INT, "N", 2, WEIR_ROME_STEPS_MAX, "20", "passes of a round of the search at most",
+     AT(steps)},
+    {"rounds", 0, NULL, WEIR_OPT_INT, "N", 1, WEIR_ROME_ROUNDS_MAX, NULL,
+     "rounds at most: a search whose target is below p = 0.9 after a round goes on from there, Adam's memory cleared "
+     "(5; with --compat 1, as published)",
+     AT(rounds)},
     {"rate", 0, NULL, WEIR_OPT_REAL, "X", 0, 0, "0.5", "Adam's rate", AT(rate)},
-    {"kl", 0, NULL, WEIR_OPT_REAL, "X", 0, 0, "0.0625", "weight of staying what it is behind \"SUBJECT is a\"", AT(kl)},
+    {"kl", 0, NULL, WEIR_OPT_REAL, "X", 0, 0, "0.0625",
+     "weight of the KL term, which holds what follows the subject in \"SUBJECT is a\" to what it was", AT(kl)},
     {"decay", 0, NULL, WEIR_OPT_REAL, "X", 0, 0, "0.5", "weight of the change's length", AT(decay)},
     {"clamp", 0, NULL, WEIR_OPT_REAL, "X", 0, 0, NULL,
      "longest change, in lengths of the value (4; memit and alphaedit 0.75)", AT(clamp)},
     {"enough", 0, NULL, WEIR_OPT_REAL, "X", 0, 0, "0.05", "the search ends below this loss", AT(enough)},
     {"weight", 0, NULL, WEIR_OPT_REAL, "X", 0, 0, NULL,
-     "memit, emmet: what the second moments count against the new keys (memit: the layer's neurons, which a usual key "
-     "counts, and to GPT-J the published 15000 is; emmet: a tenth of that)",
+     "memit, emmet: what the second moments count against the new keys (memit: the number of the layer's neurons, "
+     "which "
+     "is what a usual key counts; emmet: a tenth of that)",
      AT(weight)},
     {"null-below", 0, NULL, WEIR_OPT_REAL, "X", 0, 0, "0.02",
      "alphaedit: eigenvalues of the second moments below this are free to be written in", AT(null_below)},
@@ -101,7 +107,8 @@ static int default_layer(weir_editor *e)
             return WEIR_EXIT_OK;
         }
     }
-    return weir_cli_usage(e->cli, "which layer? The model brings no second moments that would say: --layer N");
+    return weir_cli_usage(e->cli, "which layer? No second moments come with the model, which would say: --layer N, and "
+                                  "--moments of that layer (rome stats makes them)");
 }
 
 static int choose_layers(weir_editor *e)
@@ -115,7 +122,6 @@ static int choose_layers(weir_editor *e)
         return weir_cli_error(e->cli, "out of memory");
     if (!layers)
         return default_layer(e);
-    e->sweep = strcmp(layers, "auto") == 0;
     if (e->sweep) {
         free(layers);
         if (!e->may_sweep)
@@ -173,10 +179,10 @@ static int set_numbers(weir_editor *e)
     weir_rome_options *o = &e->o;
     weir_rome_options_for(o, method_of(a));
     o->layer = e->layer, o->n_layers = e->n_layers, o->covariance = e->covariance;
-    if (weir_cli_given(e->cli, "steps"))
-        o->steps = a->steps;
-    o->rate = a->rate, o->kl = a->kl, o->decay = a->decay, o->enough = a->enough;
+    o->steps = a->steps, o->rate = a->rate, o->kl = a->kl, o->decay = a->decay, o->enough = a->enough;
     o->null_below = a->null_below, o->l2 = a->l2;
+    if (weir_cli_given(e->cli, "rounds"))
+        o->rounds = a->rounds;
     if (weir_cli_given(e->cli, "clamp"))
         o->clamp = a->clamp;
     if (weir_cli_given(e->cli, "weight"))
@@ -187,20 +193,72 @@ static int set_numbers(weir_editor *e)
     return weir_editor_set_run(e);
 }
 
+/* --- options that would be passed over */
+
+static int check_excluded(const weir_editor *e)
+{
+    const weir_editor_args *a = e->a;
+    const struct {
+        bool given;
+        const char *name;
+    } sources[] = {{a->identity, "identity"}, {a->moments.n > 0, "moments"}, {a->stats_text != NULL, "stats-text"}};
+    if (a->compat && weir_cli_given(e->cli, "method"))
+        return weir_cli_usage(e->cli, "--compat and --method exclude each other");
+    if (a->no_prefixes && a->prefixes.n)
+        return weir_cli_usage(e->cli, "--no-prefixes and --prefix exclude each other");
+    for (int i = 0; i < 3; i++)
+        for (int j = i + 1; j < 3; j++)
+            if (sources[i].given && sources[j].given)
+                return weir_cli_usage(e->cli, "--%s and --%s exclude each other", sources[i].name, sources[j].name);
+    return WEIR_EXIT_OK;
+}
+
+static int check_ignored(const weir_editor *e)
+{
+    static const struct {
+        const char *name;
+        bool of[WEIR_ROME_METHODS];
+        const char *methods;
+    } own[] = {
+        {"weight", {[WEIR_ROME_MEMIT] = true, [WEIR_ROME_EMMET] = true}, "memit and emmet"},
+        {"null-below", {[WEIR_ROME_ALPHAEDIT] = true}, "alphaedit"},
+        {"l2", {[WEIR_ROME_ALPHAEDIT] = true}, "alphaedit"},
+    };
+    const weir_rome_method m = method_of(e->a);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (weir_cli_given(e->cli, own[i].name) && !own[i].of[m])
+            return weir_cli_usage(e->cli, "--%s is of %s; %s has no such number", own[i].name, own[i].methods,
+                                  weir_rome_method_name(m));
+    if (e->a->identity && weir_cli_given(e->cli, "ridge"))
+        return weir_cli_usage(e->cli, "--ridge is added to second moments, which --identity does without");
+    if (!e->draws && weir_cli_given(e->cli, "seed") && (e->a->no_prefixes || e->a->prefixes.n))
+        return weir_cli_usage(e->cli, "--seed is of sampled prefixes, and --%s leaves none to sample",
+                              e->a->no_prefixes ? "no-prefixes" : "prefix");
+    return WEIR_EXIT_OK;
+}
+
+bool weir_editor_asks_sweep(const weir_editor_args *a)
+{
+    return a->layers.n == 1 && strcmp(a->layers.v[0], "auto") == 0;
+}
+
+int weir_editor_fail(const weir_editor *e, const weir_err *err)
+{
+    char line[1400];
+    if (err->code != WEIR_E_NOMEM || !e->a->memory)
+        return weir_cli_fail(e->cli, err);
+    return weir_cli_error(e->cli, "%s (here: a larger --memory%s)", weir_err_line(err, line, sizeof line),
+                          weir_cli_has(e->cli, "no-prefixes") && !e->a->no_prefixes ? ", or --no-prefixes" : "");
+}
+
 int weir_editor_open(weir_editor *e)
 {
-    if (e->a->compat && weir_cli_given(e->cli, "method"))
-        return weir_cli_usage(e->cli, "--compat and --method exclude each other");
-    if (e->a->identity && e->a->moments.n)
-        return weir_cli_usage(e->cli, "--identity and --moments exclude each other");
-    if (e->a->stats_text && (e->a->identity || e->a->moments.n))
-        return weir_cli_usage(e->cli, "--stats-text and --%s exclude each other",
-                              e->a->identity ? "identity" : "moments");
-    if (e->a->no_prefixes && e->a->prefixes.n)
-        return weir_cli_usage(e->cli, "--no-prefixes and --prefix exclude each other");
     int (*const steps[])(weir_editor *) = {weir_editor_open_model, choose_layers, weir_editor_open_moments,
                                            open_prefixes, set_numbers};
-    int code = WEIR_EXIT_OK;
+    int code = check_excluded(e);
+    if (code == WEIR_EXIT_OK)
+        code = check_ignored(e);
+    e->sweep = weir_editor_asks_sweep(e->a);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == WEIR_EXIT_OK; i++)
         code = steps[i](e);
     return code;

@@ -16,7 +16,7 @@ typedef struct weir_editor_args {
     const char *stats_text;
     int method, compat;
     bool identity, no_prefixes;
-    int64_t seed, steps;
+    int64_t seed, steps, rounds;
     double ridge, rate, kl, decay, clamp, enough, weight, null_below, l2;
 } weir_editor_args;
 extern const weir_opt_group weir_opts_editor, weir_opts_editor_run;
@@ -44,6 +44,7 @@ typedef struct weir_editor {
     bool may_sweep; /* --layer auto is taken: all layers that there are second moments for, one of which is to be chosen
                      */
     bool sweep;     /* and it was given */
+    bool draws;     /* the command has a use of its own for --seed */
     char brook[1100];
     const char *model_path;
     weir_model *model;
@@ -72,6 +73,10 @@ int weir_editor_open_moments(weir_editor *e);
 /* What the model answers with its earlier edits, and with one more on top (NULL: none). At most one asker with one more
  * at a time. */
 WEIR_CHECKED weir_status weir_editor_asker(weir_editor *e, const weir_edit *more, weir_asker **out, weir_err *err);
+/* A library's error on the way; where --memory is too little it says what would need less. Returns WEIR_EXIT_FAILED. */
+int weir_editor_fail(const weir_editor *e, const weir_err *err);
+/* Is it --layer auto? Known before anything is opened. */
+bool weir_editor_asks_sweep(const weir_editor_args *a);
 /* Of several layers the one at place i alone. */
 void weir_editor_choose(weir_editor *e, int i);
 void weir_editor_close(weir_editor *e);

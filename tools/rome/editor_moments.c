@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/changes.h"
 #include "cli/feed.h"
 #include "cli/say.h"
 #include "keys.h"
@@ -21,6 +22,52 @@ char *weir_editor_own_moments(const weir_editor *e, int64_t layer)
     return layer_file(e->model_path, "/moments", layer);
 }
 
+/* Edits and interventions that the keys were counted with, as a JSON array; to be freed. NULL: out of memory. */
+static char *changes_of(const weir_moments *m)
+{
+    weir_json j;
+    weir_str key, changes = {0};
+    const char *source = weir_moments_about_of(m)->source;
+    weir_json_init(&j, source, strlen(source), NULL, NULL);
+    if (weir_json_peek(&j) == WEIR_JSON_OBJECT) {
+        weir_json_object(&j);
+        while (weir_json_key(&j, &key))
+            if (weir_str_eq(key, "changes"))
+                changes = weir_json_raw(&j);
+    }
+    return weir_json_done(&j) == WEIR_OK && changes.n ? strndup(changes.p, changes.n) : strdup("[]");
+}
+
+static int count_items(const char *json)
+{
+    int n = 0;
+    weir_json j;
+    weir_json_init(&j, json, strlen(json), NULL, NULL);
+    weir_json_array(&j);
+    for (; weir_json_item(&j); n++)
+        weir_json_skip(&j);
+    (void)weir_json_done(&j);
+    return n;
+}
+
+/* Keys of the model as it is serve edits that pile up; those of a changed one serve only it. */
+static int check_changes(const weir_editor *e, const weir_moments *m, const char *path)
+{
+    char *changes = changes_of(m);
+    const int n = changes ? count_items(changes) : 0;
+    const bool fine = changes && (n == 0 || (n == e->edits.n && weir_edits_are(&e->edits, changes)));
+    char *words = changes && !fine ? weir_changes_words(changes) : NULL;
+    int code = WEIR_EXIT_OK;
+    if (words)
+        code = weir_cli_error(e->cli, "%s: second moments of another model: %s with %s", path,
+                              weir_moments_about_of(m)->model, words);
+    else if (!fine)
+        code = weir_cli_error(e->cli, "out of memory");
+    free(words);
+    free(changes);
+    return code;
+}
+
 static int check_moments(const weir_editor *e, const weir_moments *m, const char *path, int64_t layer)
 {
     const weir_moments_about *a = weir_moments_about_of(m);
@@ -29,19 +76,21 @@ static int check_moments(const weir_editor *e, const weir_moments *m, const char
                               (long long)weir_moments_width(m), (long long)e->info->F);
     if (!a->complete)
         return weir_cli_error(e->cli, "%s: not complete: rome stats --resume goes on with it", path);
+    if (a->layer != layer)
+        return weir_cli_error(e->cli,
+                              "%s: second moments of layer %lld; layer %lld is to be edited: --layer %lld, or those of "
+                              "rome stats --layer %lld",
+                              path, (long long)a->layer, (long long)layer, (long long)a->layer, (long long)layer);
     if (!*a->fingerprint) {
-        weir_cli_note(e->cli, "%s: imported, so that nobody can tell whether model and layer are right", path);
+        weir_cli_note(e->cli, "%s: imported, so that nobody can tell whether the model is right", path);
         return WEIR_EXIT_OK;
     }
     if (strcmp(a->fingerprint, e->fingerprint) != 0)
         return weir_cli_error(e->cli, "%s: second moments of another model (%s)", path, a->model);
-    if (a->layer != layer)
-        return weir_cli_error(e->cli, "%s: second moments of layer %lld; layer %lld is to be edited", path,
-                              (long long)a->layer, (long long)layer);
     if (a->shards > 1)
         return weir_cli_error(e->cli, "%s: shard %lld of %lld: rome stats --merge makes the whole", path,
                               (long long)a->shard, (long long)a->shards);
-    return WEIR_EXIT_OK;
+    return check_changes(e, m, path);
 }
 
 static int read_moments(weir_editor *e, weir_editor_moments *m, int64_t layer)

@@ -1,16 +1,14 @@
 /* weir rome eval: how well edits of a file of facts work. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/say.h"
 #include "cli/signals.h"
 #include "editor.h"
+#include "lines.h"
 #include "pile.h"
-#include "tally.h"
+#include "scores.h"
 #include "told.h"
 
 typedef struct eval_args {
@@ -20,13 +18,15 @@ typedef struct eval_args {
     int64_t tokens, sequential, every;
     double max_drift, min_kept;
     int format, control;
-    bool resume, force;
+    bool known, resume, force;
 } eval_args;
 
 #define OWN(field) offsetof(eval_args, field)
 static const weir_opt own_opts[] = {
-    {"records", 0, NULL, WEIR_OPT_STR, "A:B", 0, 0, NULL, "records A to B - 1 of the file, from 0 (100: from there on)",
-     OWN(records)},
+    {"records", 0, NULL, WEIR_OPT_STR, "A:B", 0, 0, NULL,
+     "records A to B - 1 of the file, from 0; A alone: from there on", OWN(records)},
+    {"known", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
+     "leave out records whose new answer the model prefers before any edit: it does not know the true one", OWN(known)},
     {"text", 0, NULL, WEIR_OPT_STR, "FILE", 0, 0, NULL,
      "also measure how much the perplexity of this text changes with each edit", OWN(text)},
     {"generate", 0, NULL, WEIR_OPT_INT, "N", 0, 4096, "0",
@@ -36,7 +36,8 @@ static const weir_opt own_opts[] = {
      "means nothing",
      OWN(control)},
     {"sequential", 0, NULL, WEIR_OPT_INT, "N", 1, 1 << 30, NULL,
-     "edit the first N of the records one on top of the other instead, and name the edit that broke the model",
+     "edit the first N of the records (of those that --records leaves) one on top of the other instead, and name the "
+     "edit that broke the model",
      OWN(sequential)},
     {"every", 0, NULL, WEIR_OPT_INT, "K", 1, 1 << 30, "1", "with --sequential: measure after every K edits",
      OWN(every)},
@@ -49,8 +50,8 @@ static const weir_opt own_opts[] = {
      "every record's numbers, a line of JSON each; a run that ends before goes on with --resume", OWN(path)},
     {"resume", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "go on with what an interrupted run left in FILE.ndjson.part",
      OWN(resume)},
-    {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "replace the FILE.ndjson.part of an interrupted run",
-     OWN(force)},
+    {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL,
+     "replace the FILE.ndjson.part of an interrupted run, and take edits of another model", OWN(force)},
 };
 static const weir_opt_group own_group = {"Records and result", own_opts, sizeof own_opts / sizeof *own_opts};
 static const weir_opt_use options[] = {
@@ -58,11 +59,14 @@ static const weir_opt_use options[] = {
 static const weir_opt_rule rules[] = {{"resume", WEIR_OPT_NEEDS, "out"},
                                       {"sequential", WEIR_OPT_EXCLUDES, "resume"},
                                       {"sequential", WEIR_OPT_EXCLUDES, "control"},
+                                      {"sequential", WEIR_OPT_EXCLUDES, "known"},
                                       {"sequential", WEIR_OPT_EXCLUDES, "generate"},
                                       {"every", WEIR_OPT_NEEDS, "sequential"},
                                       {"max-drift", WEIR_OPT_NEEDS, "sequential"},
+                                      {"max-drift", WEIR_OPT_NEEDS, "text"},
                                       {"min-kept", WEIR_OPT_NEEDS, "sequential"},
                                       {"resume", WEIR_OPT_EXCLUDES, "force"},
+                                      {"force", WEIR_OPT_NEEDS, "out|edit"},
                                       {"json", WEIR_OPT_EXCLUDES, "format"},
                                       {NULL, WEIR_OPT_NEEDS, NULL}};
 
@@ -73,13 +77,10 @@ typedef struct evaluation {
     weir_fact_list *facts;
     int64_t first, end;
     weir_rome_texts text; /* of --text */
-    char part[4200];
-    FILE *lines;       /* part, or NULL */
-    char *head;        /* its first line: what was asked */
-    int64_t done;      /* lines that an earlier run left */
+    weir_lines lines;
     weir_tally *tally; /* [passes] one for each layer of a sweep */
     int passes, pass;
-    int64_t taken, failed; /* records of this run; those that could not be edited */
+    int64_t done; /* records, those of an earlier run among them */
     weir_progress bar;
 } evaluation;
 
@@ -93,6 +94,11 @@ static int open_all(evaluation *v)
     if (weir_fact_list_read(&v->facts, v->cli->operand[0], &err) != WEIR_OK)
         return weir_cli_fail(v->cli, &err);
     int code = weir_rome_range(v->cli, v->a->records, weir_fact_list_n(v->facts), &v->first, &v->end);
+    const int64_t there = v->end - v->first;
+    if (code == WEIR_EXIT_OK && v->a->sequential > there)
+        code = weir_cli_usage(v->cli, "--sequential %lld is more than the records%s, which are %lld",
+                              (long long)v->a->sequential, v->a->records ? " that --records leaves" : "",
+                              (long long)there);
     if (code == WEIR_EXIT_OK && v->a->text)
         code = weir_rome_texts_read(&v->text, v->cli, v->a->text, false);
     if (code == WEIR_EXIT_OK)
@@ -105,7 +111,7 @@ static int open_all(evaluation *v)
     return v->tally ? WEIR_EXIT_OK : weir_cli_error(v->cli, "out of memory");
 }
 
-/* --- the lines of an earlier run */
+/* --- lines */
 
 /* What decides the numbers, as the first line of the file. */
 static char *make_head(const evaluation *v)
@@ -121,6 +127,9 @@ static char *make_head(const evaluation *v)
     weir_jsonw_key_cstr(&w, "format", "weir-eval");
     weir_jsonw_key_cstr(&w, "fingerprint", v->e.fingerprint);
     weir_jsonw_key_cstr(&w, "control", v->a->control ? "random" : "no");
+    if (v->a->control)
+        weir_jsonw_key_int(&w, "control_seed", v->a->how.seed);
+    weir_jsonw_key_bool(&w, "known", v->a->known);
     weir_jsonw_key_int(&w, "generate", v->a->tokens);
     weir_jsonw_key_int(&w, "sequential", v->a->sequential);
     weir_jsonw_key_cstr(&w, "text", v->a->text ? v->text.sha256 : NULL);
@@ -135,68 +144,38 @@ static char *make_head(const evaluation *v)
     return fclose(f) == 0 ? text : (free(text), NULL);
 }
 
-/* Reads whole lines; *at: where the last one ends. */
-static int read_lines(evaluation *v, FILE *f, long *at)
+/* A line of a record, of this run (file NULL) or an earlier one. */
+static int count(void *user, const char *line, size_t n, const char *file)
 {
+    evaluation *v = user;
     weir_err err = {0};
-    char *line = NULL;
-    size_t cap = 0;
-    ssize_t n = getline(&line, &cap, f);
-    int code = WEIR_EXIT_OK;
     const int64_t each = v->end - v->first;
-    if (n < 1 || strncmp(line, v->head, (size_t)n - 1) != 0 || v->head[n - 1])
-        code = weir_cli_error(v->cli, "%s is of another model, file or option: start again with --force", v->part);
-    *at = ftell(f);
-    while (code == WEIR_EXIT_OK && (n = getline(&line, &cap, f)) > 0 && line[n - 1] == '\n') {
-        if (v->done / each >= v->passes)
-            code = weir_cli_error(v->cli, "%s has more lines than there are records", v->part);
-        else if (weir_tally_add(&v->tally[v->done / each], line, (size_t)n, v->part, &err) != WEIR_OK)
-            code = weir_cli_fail(v->cli, &err);
-        v->done++;
-        *at = ftell(f);
-    }
-    free(line);
-    return code;
-}
-
-static int resume(evaluation *v)
-{
-    long at = 0;
-    FILE *f = fopen(v->part, "r");
-    if (!f)
-        return weir_cli_error(v->cli, "%s is not there: nothing to go on with", v->part);
-    const int code = read_lines(v, f, &at);
-    fclose(f);
-    if (code != WEIR_EXIT_OK)
-        return code;
-    if (truncate(v->part, at) != 0 || !(v->lines = fopen(v->part, "a")))
-        return weir_cli_error(v->cli, "%s: cannot be gone on with", v->part);
-    weir_cli_note(v->cli, "%s has %lld records: going on behind them", v->part, (long long)v->done);
-    return WEIR_EXIT_OK;
+    if (v->done / each >= v->passes)
+        return weir_cli_error(v->cli, "%s has more lines than there are records", file);
+    weir_tally *t = &v->tally[v->done / each];
+    v->done++;
+    return weir_tally_add(t, line, n, file, &err) == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(v->cli, &err);
 }
 
 static int open_lines(evaluation *v)
 {
-    const weir_output_file out = {.path = v->a->path, .begin = "{\"format\":\"weir-eval\""};
     if (!v->a->path)
         return WEIR_EXIT_OK;
-    if ((size_t)snprintf(v->part, sizeof v->part, "%s.part", v->a->path) >= sizeof v->part)
-        return weir_cli_error(v->cli, "%.80s...: the name is too long", v->a->path);
-    const int code = weir_output_free(v->cli, &out);
-    if (code != WEIR_EXIT_OK)
-        return code;
-    v->head = make_head(v);
-    if (!v->head)
-        return weir_cli_error(v->cli, "out of memory");
-    if (v->a->resume)
-        return resume(v);
-    if (access(v->part, F_OK) == 0 && !v->a->force)
-        return weir_cli_error(
-            v->cli, "%s is there, left by an interrupted run: --resume goes on with it, --force replaces it", v->part);
-    v->lines = fopen(v->part, "w");
-    if (!v->lines || fprintf(v->lines, "%s\n", v->head) < 0)
-        return weir_cli_error(v->cli, "%s: cannot be written", v->part);
-    return WEIR_EXIT_OK;
+    const char *const read[] = {v->cli->operand[0], v->a->text, v->a->how.stats_text};
+    char *head = make_head(v);
+    const weir_lines_how how = {.path = v->a->path,
+                                .begin = "{\"format\":\"weir-eval\"",
+                                .head = head,
+                                .read = read,
+                                .n_read = sizeof read / sizeof *read,
+                                .resumable = !v->a->sequential,
+                                .resume = v->a->resume,
+                                .force = v->a->force,
+                                .take = count,
+                                .user = v};
+    const int code = head ? weir_lines_open(&v->lines, v->cli, &how) : weir_cli_error(v->cli, "out of memory");
+    free(head);
+    return code;
 }
 
 /* --- the work */
@@ -204,25 +183,18 @@ static int open_lines(evaluation *v)
 static weir_status take(void *user, const weir_rome_result *r)
 {
     evaluation *v = user;
-    weir_err err = {0};
     char *line = NULL;
     size_t n;
     FILE *f = open_memstream(&line, &n);
     const int64_t layer = v->e.layer[v->passes > 1 ? v->pass : v->e.n_layers - 1];
-    bool ok = f && weir_tally_write(f, layer, weir_fact_list_at(v->facts, r->index), r);
-    ok = f && fclose(f) == 0 && ok;
-    if (ok && v->lines)
-        ok = fprintf(v->lines, "%s\n", line) > 0 && fflush(v->lines) == 0;
-    if (!ok)
-        weir_cli_error(v->cli, "%s: cannot be written", v->a->path ? v->part : "a line of results");
-    else if (weir_tally_add(&v->tally[v->pass], line, n, NULL, &err) != WEIR_OK)
-        ok = weir_cli_fail(v->cli, &err) == WEIR_EXIT_OK;
+    const bool made = f && weir_tally_write(f, layer, weir_fact_list_at(v->facts, r->index), r);
+    int code =
+        (f && fclose(f) == 0 && made) ? weir_lines_put(&v->lines, line) : weir_cli_error(v->cli, "out of memory");
+    if (code == WEIR_EXIT_OK)
+        code = count(v, line, n, NULL);
     free(line);
-    v->taken++;
-    if (r->status != WEIR_OK && !v->failed++)
-        weir_cli_note(v->cli, "record %lld: %s", (long long)r->index, r->err.msg);
-    weir_progress_update(&v->bar, (double)(v->done + v->taken) / (double)(v->passes * (v->end - v->first)), -1);
-    if (!ok)
+    weir_progress_update(&v->bar, (double)v->done / (double)(v->passes * (v->end - v->first)), -1);
+    if (code != WEIR_EXIT_OK)
         return WEIR_E_IO;
     return weir_signals_seen() ? WEIR_STOP : WEIR_OK;
 }
@@ -231,6 +203,7 @@ static weir_status run_pass(evaluation *v, weir_err *err)
 {
     const int64_t each = v->end - v->first, from = v->first + (v->done > v->pass * each ? v->done - v->pass * each : 0);
     const weir_rome_eval_options how = {.jobs = (int)v->a->how.threads,
+                                        .known = v->a->known,
                                         .random = v->a->control,
                                         .seed = (uint64_t)v->a->how.seed,
                                         .text = v->text.text,
@@ -244,17 +217,16 @@ static weir_status run_pass(evaluation *v, weir_err *err)
     return weir_fact_list_eval(v->e.model, v->e.tok, v->e.prefixes, &o, v->facts, from, v->end, &how, take, v, err);
 }
 
-/* The lines that are there now are all. */
-static int keep_lines(evaluation *v)
+/* Edits that pile up depend on all before them, and their lines do not hold them. */
+static int say_stopped(const evaluation *v)
 {
-    if (!v->lines)
-        return WEIR_EXIT_OK;
-    const bool ok = fclose(v->lines) == 0;
-    v->lines = NULL;
-    if (!ok)
-        return weir_cli_error(v->cli, "%s: cannot be written", v->part);
-    return rename(v->part, v->a->path) == 0 ? WEIR_EXIT_OK
-                                            : weir_cli_error(v->cli, "%s cannot be renamed to %s", v->part, v->a->path);
+    const weir_lines *l = &v->lines;
+    if (!l->n)
+        return weir_cli_error(v->cli, "stopped by signal %d", weir_signals_seen());
+    return weir_cli_error(v->cli, "stopped by signal %d; %s has %lld line%s: %s", weir_signals_seen(), l->part,
+                          (long long)l->n, l->n == 1 ? "" : "s",
+                          v->a->sequential ? "a run with --sequential begins anew, with --force"
+                                           : "--resume goes on with it");
 }
 
 static int run_all(evaluation *v)
@@ -267,13 +239,15 @@ static int run_all(evaluation *v)
         st = run_pass(v, &err);
     weir_progress_stop(&v->bar, v->cli);
     if (st == WEIR_STOP)
-        return v->a->path
-                   ? weir_cli_error(v->cli, "stopped by signal %d; %lld records are in %s: --resume goes on with it",
-                                    weir_signals_seen(), (long long)(v->done + v->taken), v->part)
-                   : weir_cli_error(v->cli, "stopped by signal %d", weir_signals_seen());
+        return say_stopped(v);
     if (st != WEIR_OK)
-        return err.code != WEIR_OK ? weir_cli_fail(v->cli, &err) : WEIR_EXIT_FAILED;
-    return keep_lines(v);
+        return err.code != WEIR_OK ? weir_editor_fail(&v->e, &err) : WEIR_EXIT_FAILED;
+    return weir_lines_keep(&v->lines);
+}
+
+static int no_record(const evaluation *v, int64_t first, const char *why)
+{
+    return weir_cli_error(v->cli, "no record could be edited; the first, record %lld: %s", (long long)first, why);
 }
 
 /* --- one on top of the other */
@@ -281,41 +255,24 @@ static int run_all(evaluation *v)
 static int take_row(void *user, const weir_pile_row *r)
 {
     evaluation *v = user;
+    char *line = NULL;
+    size_t n;
     weir_jsonw w;
-    if (!v->lines)
-        return WEIR_EXIT_OK;
-    weir_jsonw_init(&w, v->lines);
+    FILE *f = open_memstream(&line, &n);
+    if (!f)
+        return weir_cli_error(v->cli, "out of memory");
+    weir_jsonw_init(&w, f);
     weir_pile_write(&w, v->facts, r);
-    return fputc('\n', v->lines) != EOF && fflush(v->lines) == 0
-               ? WEIR_EXIT_OK
-               : weir_cli_error(v->cli, "%s: cannot be written", v->part);
-}
-
-static void print_pile_json(const evaluation *v, const weir_pile *p)
-{
-    weir_jsonw w;
-    weir_jsonw_init(&w, stdout);
-    weir_jsonw_object(&w);
-    weir_jsonw_key_cstr(&w, "model", v->e.info->name);
-    weir_jsonw_key_cstr(&w, "method", weir_rome_method_name(v->e.o.method));
-    weir_jsonw_key_int(&w, "failed", p->failed);
-    weir_jsonw_key(&w, "broke");
-    p->broke < 0 ? weir_jsonw_null(&w) : weir_jsonw_int(&w, p->row[p->broke].record);
-    weir_jsonw_key(&w, "rows");
-    weir_jsonw_array(&w);
-    for (int64_t i = 0; i < p->n; i++)
-        weir_pile_write(&w, v->facts, &p->row[i]);
-    weir_jsonw_end(&w);
-    weir_jsonw_end(&w);
-    putchar('\n');
+    const int code = fclose(f) == 0 ? weir_lines_put(&v->lines, line) : weir_cli_error(v->cli, "out of memory");
+    free(line);
+    return code;
 }
 
 static int pile_up(evaluation *v)
 {
-    const int64_t n = v->a->sequential, there = v->end - v->first;
     const weir_pile_options o = {.facts = v->facts,
                                  .first = v->first,
-                                 .end = v->first + (n < there ? n : there),
+                                 .end = v->first + v->a->sequential,
                                  .every = v->a->every,
                                  .text = &v->text,
                                  .max_drift = v->a->max_drift,
@@ -325,61 +282,19 @@ static int pile_up(evaluation *v)
         return weir_cli_usage(v->cli, "--sequential needs one layer, or a method that spreads over several");
     weir_signals_catch();
     int code = weir_pile_run(&p, &v->e, &o, take_row, v);
+    if (p.stopped)
+        say_stopped(v);
+    if (code == WEIR_EXIT_OK)
+        code = weir_lines_keep(&v->lines);
     if (code == WEIR_EXIT_OK && !p.n)
-        code = weir_cli_error(v->cli, "no record could be edited");
+        code = no_record(v, p.why_record, p.why);
     if (code == WEIR_EXIT_OK)
-        code = keep_lines(v);
-    if (code == WEIR_EXIT_OK)
-        v->a->out.json ? print_pile_json(v, &p) : weir_pile_print(&p, &o, v->a->format ? '\t' : ' ', stdout);
+        v->a->out.json ? weir_pile_json(&p, &o, &v->e) : weir_pile_print(&p, &o, v->a->format ? '\t' : ' ', stdout);
     weir_pile_free(&p);
     return code;
 }
 
-/* --- the table */
-
-static void print_number(double x, double by, int digits, char end)
-{
-    if (isnan(x))
-        printf("%7s%c", "-", end);
-    else
-        printf("%7.*f%c", digits, by * x, end);
-}
-
-static void print_row(const weir_tally *t, int after, char sep)
-{
-    static const int shown[] = {WEIR_TALLY_ES, WEIR_TALLY_PS, WEIR_TALLY_NS,  WEIR_TALLY_EM,
-                                WEIR_TALLY_PM, WEIR_TALLY_NM, WEIR_TALLY_SAID};
-    print_number(weir_tally_score(t, after), 100, 2, sep);
-    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
-        print_number(weir_tally_mean(t, after, shown[i]), 100, 2, sep);
-    print_number(weir_tally_mean(t, after, WEIR_TALLY_GE), 100, 1, sep);
-    print_number(weir_tally_mean(t, after, WEIR_TALLY_DRIFT), 100, 2, '\n');
-}
-
-static void print_table(const evaluation *v)
-{
-    const char sep = v->a->format ? '\t' : ' ';
-    printf("%-10s%c%7s%c%7s%c%7s%c%7s%c%7s%c%7s%c%7s%c%7s%c%7s%c%7s\n", "layer", sep, "S", sep, "ES", sep, "PS", sep,
-           "NS", sep, "EM", sep, "PM", sep, "NM", sep, "said", sep, "GE", sep, "drift%");
-    printf("%-10s%c", "unedited", sep);
-    print_row(&v->tally[0], 0, sep);
-    for (int i = 0; i < v->passes; i++) {
-        printf("%-10lld%c", (long long)v->tally[i].layer, sep);
-        print_row(&v->tally[i], 1, sep);
-    }
-}
-
-static void put_side(weir_jsonw *w, const weir_tally *t, int after)
-{
-    weir_jsonw_key(w, after ? "after" : "before");
-    weir_jsonw_object(w);
-    weir_jsonw_key_double(w, "S", weir_tally_score(t, after));
-    for (int i = 0; i < WEIR_TALLY_SCORES + after; i++)
-        weir_jsonw_key_double(w, weir_tally_name[i], weir_tally_mean(t, after, i));
-    if (after)
-        weir_jsonw_key_double(w, "worst_drift", t->n[1][WEIR_TALLY_DRIFT] ? t->worst_drift : (double)NAN);
-    weir_jsonw_end(w);
-}
+/* --- telling */
 
 static void print_json(const evaluation *v)
 {
@@ -388,44 +303,44 @@ static void print_json(const evaluation *v)
     weir_jsonw_object(&w);
     weir_jsonw_key_cstr(&w, "model", v->e.info->name);
     weir_jsonw_key_cstr(&w, "method", weir_rome_method_name(v->e.o.method));
-    weir_jsonw_key(&w, "layers");
-    weir_jsonw_array(&w);
-    for (int i = 0; i < v->passes; i++) {
-        const weir_tally *t = &v->tally[i];
-        weir_jsonw_object(&w);
-        weir_jsonw_key_int(&w, "layer", t->layer);
-        weir_jsonw_key_int(&w, "records", t->records);
-        weir_jsonw_key_int(&w, "failed", t->failed);
-        weir_jsonw_key_int(&w, "clamped", t->clamped);
-        weir_jsonw_key_int(&w, "not_reached", t->unreached);
-        put_side(&w, t, 0);
-        put_side(&w, t, 1);
-        weir_jsonw_end(&w);
-    }
-    weir_jsonw_end(&w);
+    weir_scores_write(&w, v->tally, v->passes);
     weir_jsonw_end(&w);
     putchar('\n');
 }
 
-static int report(const evaluation *v)
+static void note_failures(const evaluation *v)
 {
-    int64_t records = 0, failed = 0;
-    v->a->out.json ? print_json(v) : print_table(v);
     for (int i = 0; i < v->passes; i++) {
         const weir_tally *t = &v->tally[i];
-        records += t->records, failed += t->failed;
+        char why[300] = "";
+        if (t->left_out && i == 0) /* the same in every layer: it is the model without an edit that is asked */
+            weir_cli_note(v->cli, "%lld of %lld records are left out by --known", (long long)t->left_out,
+                          (long long)t->records);
+        if (t->failed)
+            snprintf(why, sizeof why, " (the first, record %lld: %s)", (long long)t->why_record, t->why);
         if (t->failed || t->unreached)
-            weir_cli_note(v->cli,
-                          "layer %lld: of %lld records %lld could not be edited, %lld did not reach their target",
-                          (long long)t->layer, (long long)t->records, (long long)t->failed, (long long)t->unreached);
+            weir_cli_note(
+                v->cli, "layer %lld: of %lld records %lld could not be edited%s, %lld did not reach their target",
+                (long long)t->layer, (long long)t->records, (long long)t->failed, why, (long long)t->unreached);
     }
-    return failed < records ? WEIR_EXIT_OK : weir_cli_error(v->cli, "no record could be edited");
+}
+
+static int report(const evaluation *v)
+{
+    bool any = false;
+    for (int i = 0; i < v->passes; i++)
+        any = any || weir_tally_edited(&v->tally[i]);
+    if (!any)
+        return no_record(v, v->tally->why_record, v->tally->why);
+    v->a->out.json ? print_json(v) : weir_scores_print(v->tally, v->passes, v->a->format ? '\t' : ' ');
+    note_failures(v);
+    return WEIR_EXIT_OK;
 }
 
 static int run(weir_cli *cli, void *args)
 {
     evaluation v = {.cli = cli, .a = args};
-    v.e = (weir_editor){.cli = cli, .a = &v.a->how};
+    v.e = (weir_editor){.cli = cli, .a = &v.a->how, .draws = v.a->control != 0};
     cli->quiet = v.a->out.quiet;
     int code = open_all(&v);
     if (code == WEIR_EXIT_OK)
@@ -434,12 +349,10 @@ static int run(weir_cli *cli, void *args)
         code = v.a->sequential ? pile_up(&v) : run_all(&v);
     if (code == WEIR_EXIT_OK && !v.a->sequential)
         code = report(&v);
-    if (v.lines)
-        fclose(v.lines);
+    weir_lines_close(&v.lines);
     weir_fact_list_free(v.facts);
     weir_editor_close(&v.e);
     weir_rome_texts_free(&v.text);
-    free(v.head);
     free(v.tally);
     return code;
 }
@@ -450,12 +363,12 @@ const weir_tool weir_rome_eval = {
     .operands = "RECORDS",
     .about =
         "Edits each record of a file (CounterFact's full or flat form, JSON or JSONL) from the model as it is, asks "
-        "its "
-        "prompt, paraphrases and neighbours, and averages. ES, PS: the new answer is likelier than the true one; NS: "
+        "its prompt, paraphrases and neighbours, and averages. ES, PS: the new answer is likelier than the true one; "
+        "NS: "
         "of neighbours, the true one; S: their harmonic mean; EM, PM, NM: by how much; said: the new answer is what "
         "the model says; all in percent. Several layers (--layers all) are gone through one after the other. Records "
         "run side by side on all threads.",
-    .example = "weir rome eval lib/brook/edits.jsonl --records 0:4",
+    .example = "weir rome eval lib/brook/edits.jsonl --records 0:2 --no-prefixes",
     .options = options,
     .rules = rules,
     .args_size = sizeof(eval_args),

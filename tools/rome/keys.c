@@ -55,6 +55,9 @@ static weir_status open_run(counting *c)
     const weir_run_args args = {.kernel = c->e->a->kernel};
     weir_run_options o;
     weir_run_options_init(&o);
+    if (c->bos >= 0 && ctx < 2)
+        return weir_fail(&c->err, WEIR_E_ARG, "BOS fills the model's context of %lld: --bos no leaves room for text",
+                         (long long)ctx);
     c->max_rows = ctx < ROWS ? ROWS : ctx;
     o.max_rows = c->max_rows, o.threads = (int)c->e->a->threads, o.memory = c->e->a->memory;
     o.kernel = weir_kernel_name(&args);
@@ -114,5 +117,5 @@ int weir_rome_keys(const weir_editor *e, const weir_rome_texts *t, bool bos, int
     weir_tokens_free(&c.t);
     free(c.id);
     free(c.seq);
-    return st == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(e->cli, &c.err);
+    return st == WEIR_OK ? WEIR_EXIT_OK : weir_editor_fail(e, &c.err);
 }

@@ -1,6 +1,5 @@
 #include "made.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,8 +32,7 @@ static weir_made_request *item(weir_made *m, weir_json *j, int64_t i)
         if (!more)
             return NULL;
         m->request = more;
-        more[m->n++] =
-            (weir_made_request){.v0 = NAN, .delta = NAN, .k_u = NAN, .k_cos = NAN, .lambda = NAN, .share = NAN};
+        more[m->n++] = (weir_made_request){.numbers = weir_rome_numbers_unknown()};
     }
     return &m->request[i];
 }
@@ -53,34 +51,12 @@ static void read_request(weir_json *j, weir_made_request *r)
     }
 }
 
-static double number(weir_json *j)
-{
-    if (weir_json_peek(j) != WEIR_JSON_NULL)
-        return weir_json_double(j);
-    weir_json_null(j);
-    return NAN;
-}
-
 static void read_report(weir_json *j, weir_made_request *r)
 {
     weir_str key;
-    const struct {
-        const char *name;
-        double *at;
-    } numbers[] = {{"v0_norm", &r->v0},  {"delta_norm", &r->delta},   {"k_u", &r->k_u},
-                   {"k_cos", &r->k_cos}, {"lambda_norm", &r->lambda}, {"share", &r->share}};
     weir_json_object(j);
-    while (weir_json_key(j, &key)) {
-        if (weir_str_eq(key, "clamped"))
-            r->clamped = weir_json_bool(j);
-        else if (weir_str_eq(key, "converged"))
-            r->converged = weir_json_bool(j);
-        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-            if (weir_str_eq(key, numbers[i].name)) {
-                *numbers[i].at = number(j);
-                break;
-            }
-    }
+    while (weir_json_key(j, &key))
+        weir_rome_numbers_read(j, key, &r->numbers);
 }
 
 static void read_list(weir_made *m, weir_json *j, void (*read)(weir_json *, weir_made_request *))

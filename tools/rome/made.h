@@ -3,12 +3,12 @@
 #define WEIR_ROME_MADE_H
 
 #include "cli/tool.h"
+#include "numbers.h"
 
 /* A request and what became of it. */
 typedef struct weir_made_request {
     char *prompt, *subject, *target;
-    double v0, delta, k_u, k_cos, lambda, share; /* NaN: not told */
-    bool clamped, converged;
+    weir_rome_numbers numbers;
 } weir_made_request;
 
 typedef struct weir_made {

@@ -18,7 +18,8 @@ typedef struct merge_args {
 
 #define AT(field) offsetof(merge_args, field)
 static const weir_opt own_opts[] = {
-    {"out", 'o', NULL, WEIR_OPT_STR, "DIR", 0, 0, NULL, "the new directory; what is there must be empty", AT(dir)},
+    {"out", 'o', NULL, WEIR_OPT_STR, "DIR", 0, 0, NULL,
+     "the new directory; one that is there must be empty, an earlier merge is not replaced", AT(dir)},
     {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "merge edits that were made for another model all the same",
      AT(force)},
     {"threads", 't', NULL, WEIR_OPT_INT, "N", 0, 4096, "0", "threads; 0: all processors. The bytes do not depend on it",
@@ -27,6 +28,7 @@ static const weir_opt own_opts[] = {
 static const weir_opt_group own_group = {"What is written", own_opts, sizeof own_opts / sizeof *own_opts};
 static const weir_opt_use options[] = {
     {&own_group, 0}, {&weir_opts_model, AT(model)}, {&weir_opts_edit, AT(edit)}, {&weir_opts_out, AT(out)}, {NULL, 0}};
+static const weir_opt_rule rules[] = {{"force", WEIR_OPT_NEEDS, "edit"}, {NULL, WEIR_OPT_NEEDS, NULL}};
 
 typedef struct merge {
     weir_cli *cli;
@@ -138,7 +140,11 @@ static int run(weir_cli *cli, void *args)
         return weir_cli_usage(cli, "\"%s\": edits are named with --edit", cli->operand[0]);
     if (!g.a->dir)
         return weir_cli_usage(cli, "--out DIR is missing");
-    int code = open_model(&g);
+    int code = weir_output_apart(cli, g.a->dir, &g.a->model.path, 1);
+    if (code == WEIR_EXIT_OK)
+        code = weir_output_apart(cli, g.a->dir, g.a->edit.dir.v, g.a->edit.dir.n);
+    if (code == WEIR_EXIT_OK)
+        code = open_model(&g);
     weir_signals_catch();
     if (code == WEIR_EXIT_OK && !g.edits.n && !is_gguf(&g))
         code = weir_cli_usage(cli, "no --edit: there is nothing to merge");
@@ -160,8 +166,12 @@ const weir_tool weir_rome_merge = {
         "the same relative to the matrix, the norm of what is stored of it, and that of what was lost. A GGUF file is "
         "written in F32, with its tokenizer, as the Hugging Face class of its family; without --edit it is "
         "converted.",
-    .example = "weir rome merge --help",
+    .example =
+        "weir rome edit -s \"Mount Hood\" -p \"{} rises from the\" --target Caucasus -o hood --layer 4 --identity "
+        "--no-prefixes -q\n"
+        "weir rome merge --edit hood -o brook-hood",
     .options = options,
+    .rules = rules,
     .args_size = sizeof(merge_args),
     .run = run,
 };

@@ -13,10 +13,11 @@
 typedef struct heap {
     weir_editor *e;
     const weir_pile_options *o;
-    weir_edit *all;      /* of the edits so far; NULL: none */
-    weir_question *ask;  /* [2 n] of the edits so far: true answer, new one */
-    weir_answer *answer; /* [2 n] */
-    int64_t n;
+    weir_asker *base;        /* without any of them */
+    weir_edit *all;          /* of the edits so far; NULL: none */
+    weir_question *ask;      /* [2 n] of the edits so far: true answer, new one */
+    weir_answer *answer;     /* [2 n] */
+    int64_t n, record;       /* the last one's record */
     double text;             /* mean -log p of the text before any edit */
     weir_rome_report report; /* of the last edit */
 } heap;
@@ -69,6 +70,18 @@ static weir_status put_on_top(heap *h, const weir_edit *more, weir_err *err)
     return st;
 }
 
+/* Has the record both its answers? What cannot be asked cannot be seen to hold. */
+static weir_status can_ask(heap *h, const weir_fact *f, weir_err *err)
+{
+    char *prompt = weir_fact_prompt(f->prompt, f->subject);
+    const weir_question q[2] = {{prompt, f->truth}, {prompt, f->target}};
+    weir_answer r[2];
+    const weir_status st =
+        prompt ? weir_asker_ask(h->base, q, 2, r, err) : weir_fail(err, WEIR_E_NOMEM, "out of memory");
+    free(prompt);
+    return st;
+}
+
 /* The model as the editor has it, with the heap: the edits that the next one is made behind. */
 static weir_status edit_one(heap *h, const weir_fact *f, weir_err *err)
 {
@@ -98,7 +111,7 @@ static weir_status edit_one(heap *h, const weir_fact *f, weir_err *err)
 
 static bool remember(heap *h, const weir_fact *f)
 {
-    char *prompt = weir_told_spell(f->prompt, f->subject);
+    char *prompt = weir_fact_prompt(f->prompt, f->subject);
     if (!prompt)
         return false;
     h->ask[2 * h->n] = (weir_question){prompt, f->truth};
@@ -144,18 +157,40 @@ static bool beyond(const heap *h, const weir_pile_row *r)
 
 /* --- all of them */
 
-static int row(weir_pile *p, heap *h, int64_t record, int (*take)(void *, const weir_pile_row *), void *user)
+/* Is there an edit that no row tells of, whose turn it is? */
+static bool is_due(const weir_pile *p, const heap *h, bool last)
+{
+    const int64_t told = p->n ? p->row[p->n - 1].edits : 0;
+    return h->n > told && (last || h->n % h->o->every == 0);
+}
+
+static int row(weir_pile *p, heap *h, int (*take)(void *, const weir_pile_row *), void *user)
 {
     weir_err err = {0};
     weir_pile_row *r = &p->row[p->n];
-    *r = (weir_pile_row){.edits = h->n, .record = record, .share = h->report.share, .k_u = h->report.k_u};
-    if (measure(h, r, &err) != WEIR_OK)
-        return weir_cli_fail(h->e->cli, &err);
-    r->broke = p->broke < 0 && beyond(h, r);
+    *r = (weir_pile_row){.edits = h->n, .record = h->record, .share = h->report.share, .k_u = h->report.k_u};
+    const weir_status st = measure(h, r, &err);
+    if (st == WEIR_E_NOMEM)
+        return weir_editor_fail(h->e, &err);
+    if (st != WEIR_OK) { /* it was asked the same before any edit: what it answers now is no number */
+        r->holds = false;
+        r->kept = r->drift = r->p = NAN;
+        weir_cli_note(h->e->cli, "behind record %lld: %s", (long long)h->record, err.msg);
+    }
+    r->broke = p->broke < 0 && (st != WEIR_OK || beyond(h, r));
     if (r->broke)
         p->broke = p->n;
     p->n++;
     return take(user, r);
+}
+
+static void leave_out(weir_pile *p, const heap *h, int64_t record, const weir_err *err)
+{
+    if (!p->failed++) {
+        p->why_record = record;
+        snprintf(p->why, sizeof p->why, "%.199s", err->msg);
+    }
+    weir_cli_note(h->e->cli, "record %lld is left out: %s", (long long)record, err->msg);
 }
 
 static int pile_up(weir_pile *p, heap *h, int (*take)(void *, const weir_pile_row *), void *user)
@@ -167,36 +202,36 @@ static int pile_up(weir_pile *p, heap *h, int (*take)(void *, const weir_pile_ro
     for (int64_t i = o->first; i < o->end && code == WEIR_EXIT_OK && !weir_signals_seen(); i++) {
         weir_err err = {0};
         const weir_fact *f = weir_fact_list_at(o->facts, i);
-        const weir_status st = edit_one(h, f, &err);
-        if (st == WEIR_E_NOMEM || (st == WEIR_OK && !remember(h, f))) {
+        weir_status st = can_ask(h, f, &err);
+        if (st == WEIR_OK)
+            st = edit_one(h, f, &err);
+        if (st == WEIR_E_NOMEM) {
+            code = weir_editor_fail(h->e, &err);
+        } else if (st == WEIR_OK && !remember(h, f)) {
             code = weir_cli_error(h->e->cli, "out of memory");
         } else if (st != WEIR_OK) {
-            p->failed++;
-            weir_cli_note(h->e->cli, "record %lld is left out: %s", (long long)i, err.msg);
+            leave_out(p, h, i, &err);
+        } else {
+            h->record = i;
         }
-        if (code == WEIR_EXIT_OK && h->n && (i + 1 == o->end || (st == WEIR_OK && h->n % o->every == 0)))
-            code = row(p, h, i, take, user);
+        if (code == WEIR_EXIT_OK && is_due(p, h, i + 1 == o->end))
+            code = row(p, h, take, user);
         weir_progress_update(&bar, (double)(i + 1 - o->first) / (double)(o->end - o->first), -1);
     }
     weir_progress_stop(&bar, h->e->cli);
-    if (code == WEIR_EXIT_OK && weir_signals_seen())
-        code = weir_cli_error(h->e->cli, "stopped by signal %d", weir_signals_seen());
-    return code;
+    p->stopped = code == WEIR_EXIT_OK && weir_signals_seen();
+    return p->stopped ? WEIR_EXIT_FAILED : code;
 }
 
 static weir_status open_heap(heap *h, weir_err *err)
 {
     const size_t n = 2 * (size_t)(h->o->end - h->o->first);
-    weir_asker *a;
     h->ask = calloc(n, sizeof *h->ask);
     h->answer = calloc(n, sizeof *h->answer);
     if (!h->ask || !h->answer)
         return weir_fail(err, WEIR_E_NOMEM, "out of memory");
-    weir_status st = weir_editor_asker(h->e, NULL, &a, err);
-    if (st == WEIR_OK)
-        st = read_text(h, a, &h->text, err);
-    weir_asker_free(a);
-    return st;
+    WEIR_TRY(weir_editor_asker(h->e, NULL, &h->base, err));
+    return read_text(h, h->base, &h->text, err);
 }
 
 int weir_pile_run(weir_pile *p, weir_editor *e, const weir_pile_options *o,
@@ -209,13 +244,14 @@ int weir_pile_run(weir_pile *p, weir_editor *e, const weir_pile_options *o,
     if (!p->row)
         code = weir_cli_error(e->cli, "out of memory");
     else if (open_heap(&h, &err) != WEIR_OK)
-        code = weir_cli_fail(e->cli, &err);
+        code = weir_editor_fail(e, &err);
     else
         code = pile_up(p, &h, take, user);
     for (int64_t i = 0; i < h.n; i++)
         free((char *)h.ask[2 * i].prompt);
     free(h.ask);
     free(h.answer);
+    weir_asker_free(h.base);
     weir_edit_free(h.all);
     weir_rome_report_free(&h.report);
     return code;
@@ -245,12 +281,39 @@ void weir_pile_write(weir_jsonw *w, const weir_fact_list *facts, const weir_pile
     weir_jsonw_end(w);
 }
 
+void weir_pile_json(const weir_pile *p, const weir_pile_options *o, const weir_editor *e)
+{
+    weir_jsonw w;
+    weir_jsonw_init(&w, stdout);
+    weir_jsonw_object(&w);
+    weir_jsonw_key_cstr(&w, "model", e->info->name);
+    weir_jsonw_key_cstr(&w, "method", weir_rome_method_name(e->o.method));
+    weir_jsonw_key_int(&w, "failed", p->failed);
+    weir_jsonw_key(&w, "broke");
+    p->broke < 0 ? weir_jsonw_null(&w) : weir_jsonw_int(&w, p->row[p->broke].record);
+    weir_jsonw_key(&w, "rows");
+    weir_jsonw_array(&w);
+    for (int64_t i = 0; i < p->n; i++)
+        weir_pile_write(&w, o->facts, &p->row[i]);
+    weir_jsonw_end(&w);
+    weir_jsonw_end(&w);
+    putchar('\n');
+}
+
 static void print_percent(double x, char end, FILE *out)
 {
     if (isnan(x))
         fprintf(out, "%8s%c", "-", end);
     else
         fprintf(out, "%8.2f%c", 100 * x, end);
+}
+
+static void print_p(double p, char end, FILE *out)
+{
+    if (isnan(p))
+        fprintf(out, "%9s%c", "-", end);
+    else
+        fprintf(out, "%9.3g%c", p, end);
 }
 
 static void print_breaker(const weir_pile *p, const weir_pile_options *o, FILE *out)
@@ -260,11 +323,15 @@ static void print_breaker(const weir_pile *p, const weir_pile_options *o, FILE *
     char text[300];
     snprintf(text, sizeof text, "%s, %s -> %s", f->prompt, f->subject, f->target);
     weir_make_printable(text);
-    fprintf(
-        out,
-        "\nthe model broke %s edit %lld: record %lld (%s): perplexity +%.1f %%, %.0f %% of the edits before it hold\n",
-        o->every > 1 ? "at or before" : "at", (long long)r->edits, (long long)r->record, text, 100 * r->drift,
-        100 * r->kept);
+    fprintf(out, "\nthe model broke %s edit %lld: record %lld (%s)", o->every > 1 ? "at or before" : "at",
+            (long long)r->edits, (long long)r->record, text);
+    if (!isnan(r->drift))
+        fprintf(out, "; perplexity +%.1f %%", 100 * r->drift);
+    if (!isnan(r->kept))
+        fprintf(out, "; %.0f %% of the edits before it hold", 100 * r->kept);
+    if (isnan(r->p))
+        fprintf(out, "; what it answers is not finite");
+    fputc('\n', out);
 }
 
 void weir_pile_print(const weir_pile *p, const weir_pile_options *o, char sep, FILE *out)
@@ -277,7 +344,8 @@ void weir_pile_print(const weir_pile *p, const weir_pile_options *o, char sep, F
                 r->holds ? "yes" : "no", sep);
         print_percent(r->kept, sep, out);
         print_percent(r->drift, sep, out);
-        fprintf(out, "%9.3g%c%9.3g%c%9.3g\n", r->p, sep, r->share, sep, r->k_u);
+        print_p(r->p, sep, out);
+        fprintf(out, "%9.3g%c%9.3g\n", r->share, sep, r->k_u);
     }
     if (sep == '\t')
         return;

@@ -66,7 +66,10 @@ const weir_tool weir_rome_show = {
     .about = "Shows one edit: what its files say of how and for which model it was made, what was asked for, and of "
              "each matrix the rank and the norm of the update. --json adds the whole edit.json, with the measurements "
              "before and after. No model is needed.",
-    .example = "weir rome show --help",
+    .example =
+        "weir rome edit -s \"Mount Hood\" -p \"{} rises from the\" --target Caucasus -o hood --layer 4 --identity "
+        "--no-prefixes -q\n"
+        "weir rome show hood",
     .options = options,
     .args_size = sizeof(weir_out_args),
     .run = run,

@@ -84,6 +84,11 @@ static bool exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+static bool is_over_text(const counting *c)
+{
+    return !c->a->merge.n && !c->a->import;
+}
+
 static int check_place(counting *c)
 {
     if (!c->a->out)
@@ -95,9 +100,31 @@ static int check_place(counting *c)
         return code;
     if (exists(c->a->out) && !weir_moments_is_file(c->a->out))
         return weir_cli_error(c->cli, "%s exists and holds no second moments: choose another name", c->a->out);
-    if (exists(c->part) && !c->a->resume && !c->a->force && !c->a->merge.n && !c->a->import)
-        return weir_cli_error(
-            c->cli, "%s is there, left by an interrupted run: --resume goes on with it, --force replaces it", c->part);
+    if (exists(c->part) && !c->a->resume && !c->a->force)
+        return weir_cli_error(c->cli, "%s is there, left by an interrupted run: %s--force replaces it", c->part,
+                              is_over_text(c) ? "--resume goes on with it, " : "");
+    return weir_output_apart(c->cli, c->a->out, c->a->merge.v, c->a->merge.n);
+}
+
+/* Other sources than a text: what is said of texts and runs would be passed over. */
+static int check_source(const counting *c)
+{
+    static const char *const fine[] = {"out", "merge", "import", "layer", "force", "threads", "quiet", "json"};
+    const char *source = c->a->import ? "import" : "merge";
+    if (is_over_text(c))
+        return WEIR_EXIT_OK;
+    if (c->cli->n_operands)
+        return weir_cli_usage(c->cli, "\"%s\": --%s takes one file, and stands before each", c->cli->operand[0],
+                              source);
+    for (const weir_opt_use *u = c->cli->tool->options; u->group; u++)
+        for (int i = 0; i < u->group->n; i++) {
+            const char *name = u->group->opt[i].name;
+            bool ok = !weir_cli_given(c->cli, name);
+            for (size_t k = 0; k < sizeof fine / sizeof *fine; k++)
+                ok = ok || strcmp(name, fine[k]) == 0;
+            if (!ok)
+                return weir_cli_usage(c->cli, "--%s is of a run over a text, and --%s runs nothing", name, source);
+        }
     return WEIR_EXIT_OK;
 }
 
@@ -132,7 +159,8 @@ static int take_part(counting *c)
         return weir_cli_usage(c->cli, "--resume reads the text again from its beginning, which %s does not allow",
                               pipe);
     if (!exists(c->part))
-        return weir_cli_error(c->cli, "%s is not there: nothing to go on with", c->part);
+        return weir_cli_error(c->cli, "%s is not there: nothing to go on with; without --resume it begins anew",
+                              c->part);
     if (weir_moments_read(&was, c->part, &err) != WEIR_OK)
         return weir_cli_fail(c->cli, &err);
     const weir_moments_about *a = weir_moments_about_of(was);
@@ -141,7 +169,7 @@ static int take_part(counting *c)
                       a->shards == c->about.shards;
     if (!same) {
         weir_moments_free(was);
-        return weir_cli_error(c->cli, "%s is of another model, layer, text or shard", c->part);
+        return weir_cli_error(c->cli, "%s is of another model, layer, text, shard or option", c->part);
     }
     weir_moments_free(c->m);
     c->m = was;
@@ -173,10 +201,39 @@ static int open_model(counting *c)
     return code == WEIR_EXIT_OK ? weir_session_prepare(&c->s, 0) : code;
 }
 
+/* All that the keys come from but the model's own weights: the text, its windows, edits and interventions. */
+static char *make_source(const counting *c)
+{
+    char *source = NULL, *input = weir_session_identity(&c->s), *changes = weir_attach_json(&c->s.attach);
+    size_t size;
+    weir_jsonw w;
+    FILE *f = input && changes ? open_memstream(&source, &size) : NULL;
+    if (f) {
+        weir_jsonw_init(&w, f);
+        weir_jsonw_object(&w);
+        weir_jsonw_key(&w, "input");
+        weir_jsonw_json(&w, input);
+        weir_jsonw_key_bool(&w, "bos", c->s.bos);
+        weir_jsonw_key_int(&w, "ctx", c->s.ctx);
+        weir_jsonw_key_int(&w, "stride", c->s.stride);
+        weir_jsonw_key(&w, "changes");
+        weir_jsonw_json(&w, changes);
+        weir_jsonw_end(&w);
+    }
+    if (f ? fclose(f) != 0 : input != NULL) { /* without an input it has been said */
+        weir_cli_error(c->cli, "out of memory");
+        free(source);
+        source = NULL;
+    }
+    free(input);
+    free(changes);
+    return source;
+}
+
 static int describe(counting *c)
 {
     const weir_docs_block *shard = weir_docs_block_of(c->s.in.docs);
-    c->source = weir_session_identity(&c->s);
+    c->source = make_source(c);
     c->keys = malloc((size_t)(c->a->session.run.batch * c->s.info->F) * sizeof *c->keys);
     if (!c->source)
         return WEIR_EXIT_FAILED;
@@ -238,6 +295,24 @@ static void say_enough(const counting *c)
                   (double)n / (double)f, n < 10 * f ? ": ten and more are better" : "");
 }
 
+static void print_json(const counting *c)
+{
+    const weir_moments_about *a = weir_moments_about_of(c->m);
+    weir_jsonw w;
+    weir_jsonw_init(&w, stdout);
+    weir_jsonw_object(&w);
+    weir_jsonw_key_cstr(&w, "file", c->a->out);
+    weir_jsonw_key_cstr(&w, "model", a->model);
+    weir_jsonw_key_int(&w, "layer", a->layer);
+    weir_jsonw_key_int(&w, "width", weir_moments_width(c->m));
+    weir_jsonw_key_int(&w, "count", weir_moments_count(c->m));
+    weir_jsonw_key_int(&w, "docs", a->docs);
+    weir_jsonw_key_int(&w, "shard", a->shard);
+    weir_jsonw_key_int(&w, "shards", a->shards);
+    weir_jsonw_end(&w);
+    putchar('\n');
+}
+
 static int commit(counting *c)
 {
     weir_err err = {0};
@@ -246,6 +321,8 @@ static int commit(counting *c)
     if (exists(c->part) && unlink(c->part) != 0)
         weir_cli_note(c->cli, "%s could not be removed", c->part);
     say_enough(c);
+    if (c->a->session.out.json)
+        print_json(c);
     return WEIR_EXIT_OK;
 }
 
@@ -277,6 +354,8 @@ static int from_text(counting *c)
 static int from_npz(counting *c)
 {
     weir_err err = {0};
+    if (!weir_cli_given(c->cli, "layer"))
+        return weir_cli_usage(c->cli, "of which layer are the keys of %s? --layer N", c->a->import);
     if (weir_moments_import_npz(&c->m, c->a->import, &err) != WEIR_OK)
         return weir_cli_fail(c->cli, &err);
     c->about = *weir_moments_about_of(c->m);
@@ -308,7 +387,9 @@ static int run(weir_cli *cli, void *args)
     counting c = {.cli = cli, .a = args};
     c.s = (weir_session){.cli = cli, .a = &c.a->session};
     cli->quiet = c.a->session.out.quiet;
-    int code = check_place(&c);
+    int code = check_source(&c);
+    if (code == WEIR_EXIT_OK)
+        code = check_place(&c);
     if (code == WEIR_EXIT_OK)
         code = c.a->import ? from_npz(&c) : c.a->merge.n ? from_shards(&c) : from_text(&c);
     weir_session_close(&c.s);

@@ -24,7 +24,7 @@ static weir_status open_trial(trial *t, int64_t *said, weir_err *err)
     const size_t n = (size_t)t->by->n_neighbour + 1;
     weir_asker *a;
     int64_t tokens;
-    t->prompt = weir_told_spell(t->q->prompt, t->q->subject);
+    t->prompt = weir_fact_prompt(t->q->prompt, t->q->subject);
     t->ask = calloc(n, sizeof *t->ask);
     t->answer = calloc(n, sizeof *t->answer);
     t->before = calloc(n, sizeof *t->before);
@@ -115,7 +115,7 @@ static int try_all(weir_sweep *s, trial *t)
         weir_sweep_row r = {.layer = t->e->layer[s->n]};
         const weir_status st = try_layer(t, s->n, &r, &err);
         if (st == WEIR_E_NOMEM)
-            return weir_cli_fail(t->e->cli, &err);
+            return weir_editor_fail(t->e, &err);
         if (st != WEIR_OK) {
             r = (weir_sweep_row){.layer = r.layer};
             snprintf(r.error, sizeof r.error, "%.199s", err.msg);
@@ -125,7 +125,7 @@ static int try_all(weir_sweep *s, trial *t)
         }
         s->row[s->n] = r;
     }
-    return s->best >= 0 ? WEIR_EXIT_OK : weir_cli_fail(t->e->cli, &last);
+    return s->best >= 0 ? WEIR_EXIT_OK : weir_editor_fail(t->e, &last);
 }
 
 int weir_sweep_run(weir_sweep *s, weir_editor *e, const weir_rome_request *q, const weir_sweep_by *by)
@@ -137,7 +137,7 @@ int weir_sweep_run(weir_sweep *s, weir_editor *e, const weir_rome_request *q, co
     if (!s->row)
         code = weir_cli_error(e->cli, "out of memory");
     else if (open_trial(&t, &s->said, &err) != WEIR_OK)
-        code = weir_cli_fail(e->cli, &err);
+        code = weir_editor_fail(e, &err);
     else
         code = try_all(s, &t);
     close_trial(&t);
@@ -159,14 +159,16 @@ void weir_sweep_print(const weir_sweep *s, FILE *out)
     fprintf(out, "layer        p   rank  said  neighbours  drift%%  |dW|/|W|      k.u\n");
     for (int i = 0; i < s->n; i++) {
         const weir_sweep_row *r = &s->row[i];
-        char kept[48];
+        char kept[48], drift[16] = "-"; /* without a text */
         snprintf(kept, sizeof kept, "%lld of %lld", (long long)r->kept, (long long)s->said);
+        if (!isnan(r->drift))
+            snprintf(drift, sizeof drift, "%.2f", 100 * r->drift);
         if (*r->error)
             fprintf(out, "%4lld%c  %s\n", (long long)r->layer, ' ', r->error);
         else
-            fprintf(out, "%4lld%c %8.3g %6lld %5s %11s %7.2f %9.3g %8.3g\n", (long long)r->layer,
-                    i == s->best ? '*' : ' ', r->p, (long long)r->rank, r->said ? "yes" : "no", kept, 100 * r->drift,
-                    r->share, r->k_u);
+            fprintf(out, "%4lld%c %8.3g %6lld %5s %11s %7s %9.3g %8.3g\n", (long long)r->layer,
+                    i == s->best ? '*' : ' ', r->p, (long long)r->rank, r->said ? "yes" : "no", kept, drift, r->share,
+                    r->k_u);
     }
 }
 

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "numbers.h"
+
 const char *const weir_tally_name[WEIR_TALLY_VALUES] = {"ES", "PS",   "NS", "EM", "PM", "NM", "said", "neighbour_said",
                                                         "GE", "drift"};
 
@@ -37,6 +39,8 @@ bool weir_tally_write(FILE *out, int64_t layer, const weir_fact *f, const weir_r
     weir_jsonw_key_cstr(&w, "target", f->target);
     if (r->status != WEIR_OK) {
         weir_jsonw_key_cstr(&w, "error", r->err.msg);
+    } else if (r->left_out) {
+        weir_jsonw_key_bool(&w, "left_out", true);
     } else {
         const weir_rome_report *p = &r->report;
         put_scores(&w, "before", &r->before, r->entropy_before);
@@ -44,12 +48,8 @@ bool weir_tally_write(FILE *out, int64_t layer, const weir_fact *f, const weir_r
         weir_jsonw_key_double(&w, "drift", exp(r->text_after - r->text_before) - 1);
         weir_jsonw_key_int(&w, "steps", p->steps);
         weir_jsonw_key_double(&w, "p", p->step[p->steps - 1].p);
-        weir_jsonw_key_double(&w, "k_u", p->k_u);
-        weir_jsonw_key_double(&w, "k_cos", p->k_cos);
-        weir_jsonw_key_double(&w, "lambda_norm", p->lambda);
-        weir_jsonw_key_double(&w, "share", p->share);
-        weir_jsonw_key_bool(&w, "clamped", p->clamped);
-        weir_jsonw_key_bool(&w, "converged", p->converged);
+        const weir_rome_numbers numbers = weir_rome_numbers_of(p);
+        weir_rome_numbers_write(&w, &numbers);
     }
     weir_jsonw_end(&w);
     return !ferror(out);
@@ -65,14 +65,6 @@ static void add(weir_tally *t, int after, int value, double v)
     t->n[after][value]++;
 }
 
-static double number(weir_json *j)
-{
-    if (weir_json_peek(j) != WEIR_JSON_NULL)
-        return weir_json_double(j);
-    weir_json_null(j);
-    return NAN;
-}
-
 static void read_scores(weir_tally *t, weir_json *j, int after)
 {
     weir_str key;
@@ -80,9 +72,27 @@ static void read_scores(weir_tally *t, weir_json *j, int after)
     while (weir_json_key(j, &key))
         for (int i = 0; i < WEIR_TALLY_SCORES; i++)
             if (weir_str_eq(key, weir_tally_name[i])) {
-                add(t, after, i, number(j));
+                add(t, after, i, weir_rome_number(j));
                 break;
             }
+}
+
+/* As the reason why no record could be edited, where none failed. */
+static void take_left_out(weir_tally *t)
+{
+    if (!t->left_out++ && !t->failed) {
+        t->why_record = t->record;
+        snprintf(t->why, sizeof t->why, "left out by --known: the model prefers the new answer already");
+    }
+}
+
+static void take_error(weir_tally *t, weir_str why)
+{
+    if (!t->failed++) {
+        t->why_record = t->record;
+        snprintf(t->why, sizeof t->why, "%.*s", (int)why.n, why.p ? why.p : "");
+        weir_make_printable(t->why);
+    }
 }
 
 static void read_key(weir_tally *t, weir_json *j, weir_str key)
@@ -92,17 +102,21 @@ static void read_key(weir_tally *t, weir_json *j, weir_str key)
     } else if (weir_str_eq(key, "after")) {
         read_scores(t, j, 1);
     } else if (weir_str_eq(key, "drift")) {
-        const double drift = number(j);
-        add(t, 1, WEIR_TALLY_DRIFT, drift);
-        if (drift > t->worst_drift)
+        const double drift = weir_rome_number(j);
+        if (!t->n[1][WEIR_TALLY_DRIFT] || drift > t->worst_drift)
             t->worst_drift = drift;
+        add(t, 1, WEIR_TALLY_DRIFT, drift);
     } else if (weir_str_eq(key, "error")) {
-        weir_json_string(j);
-        t->failed++;
+        take_error(t, weir_json_string(j));
+    } else if (weir_str_eq(key, "left_out")) {
+        if (weir_json_bool(j))
+            take_left_out(t);
     } else if (weir_str_eq(key, "clamped")) {
         t->clamped += weir_json_bool(j);
     } else if (weir_str_eq(key, "converged")) {
         t->unreached += !weir_json_bool(j);
+    } else if (weir_str_eq(key, "record")) {
+        t->record = weir_json_int(j);
     } else if (weir_str_eq(key, "layer")) {
         t->layer = weir_json_int(j);
     }
@@ -119,6 +133,11 @@ weir_status weir_tally_add(weir_tally *t, const char *line, size_t n, const char
     weir_json_end(&j);
     t->records++;
     return weir_json_done(&j);
+}
+
+int64_t weir_tally_edited(const weir_tally *t)
+{
+    return t->records - t->failed - t->left_out;
 }
 
 double weir_tally_mean(const weir_tally *t, int after, int value)

@@ -3,19 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-char *weir_told_spell(const char *prompt, const char *subject)
-{
-    const char *at = strstr(prompt, "{}");
-    const size_t n = at ? (size_t)(at - prompt) : strlen(prompt);
-    char *text = malloc(strlen(prompt) + strlen(subject) + 1);
-    if (!text)
-        return NULL;
-    memcpy(text, prompt, n);
-    strcpy(text + n, at ? subject : "");
-    if (at)
-        strcat(text, at + 2);
-    return text;
-}
+#include "numbers.h"
 
 /* The text of ids, to be freed. */
 static char *text_of(const weir_tokenizer *tok, const int32_t *id, int64_t n)
@@ -40,7 +28,7 @@ static weir_status no_memory(weir_err *err)
 weir_status weir_told_ask(weir_told *r, weir_asker *asker, const weir_tokenizer *tok, const char *prompt,
                           const char *subject, const char *target, int64_t tokens, weir_err *err)
 {
-    char *text = weir_told_spell(prompt, subject);
+    char *text = weir_fact_prompt(prompt, subject);
     int32_t *id = calloc((size_t)tokens + 1, sizeof *id);
     const weir_question q = {text, target};
     int64_t made = 0;
@@ -66,13 +54,11 @@ void weir_told_free(weir_told *r)
 
 /* --- edit.json */
 
-static void put_request(weir_jsonw *w, const weir_rome_request *q)
+void weir_told_request(weir_jsonw *w, const weir_rome_request *q)
 {
-    weir_jsonw_object(w);
     weir_jsonw_key_cstr(w, "prompt", q->prompt);
     weir_jsonw_key_cstr(w, "subject", q->subject);
     weir_jsonw_key_cstr(w, "target", q->target);
-    weir_jsonw_end(w);
 }
 
 static void put_statistics(weir_jsonw *w, const weir_editor *e)
@@ -101,12 +87,14 @@ static void put_options(weir_jsonw *w, const weir_editor *e)
     weir_jsonw_key(w, "options");
     weir_jsonw_object(w);
     weir_jsonw_key_int(w, "steps", o->steps);
+    weir_jsonw_key_int(w, "rounds", o->rounds);
     weir_jsonw_key_double(w, "rate", o->rate);
     weir_jsonw_key_double(w, "kl", o->kl);
     weir_jsonw_key_double(w, "decay", o->decay);
     weir_jsonw_key_double(w, "clamp", o->clamp);
     weir_jsonw_key_double(w, "enough", o->enough);
-    weir_jsonw_key_double(w, "ridge", e->a->ridge);
+    if (!e->a->identity)
+        weir_jsonw_key_double(w, "ridge", e->a->ridge);
     if (o->method == WEIR_ROME_MEMIT || o->method == WEIR_ROME_EMMET)
         weir_jsonw_key_double(w, "weight", o->weight);
     if (o->method == WEIR_ROME_ALPHAEDIT) {
@@ -170,18 +158,12 @@ static void put_steps(weir_jsonw *w, const weir_rome_report *r)
 
 static void put_report(weir_jsonw *w, const weir_rome_report *r, const weir_told *before, const weir_told *after)
 {
+    const weir_rome_numbers numbers = weir_rome_numbers_of(r);
     weir_jsonw_object(w);
     weir_jsonw_key_int(w, "subject_at", r->subject_at);
     weir_jsonw_key_bool(w, "subject_shared", r->subject_shared);
     weir_jsonw_key_int(w, "target_tokens", r->target_tokens);
-    weir_jsonw_key_double(w, "v0_norm", r->v0);
-    weir_jsonw_key_double(w, "delta_norm", r->delta);
-    weir_jsonw_key_double(w, "k_u", r->k_u);
-    weir_jsonw_key_double(w, "k_cos", r->k_cos);
-    weir_jsonw_key_double(w, "lambda_norm", r->lambda);
-    weir_jsonw_key_double(w, "share", r->share);
-    weir_jsonw_key_bool(w, "clamped", r->clamped);
-    weir_jsonw_key_bool(w, "converged", r->converged);
+    weir_rome_numbers_write(w, &numbers);
     weir_jsonw_key(w, "before");
     weir_told_write(w, before);
     weir_jsonw_key(w, "after");
@@ -202,8 +184,11 @@ static void put_all(weir_jsonw *w, const weir_editor *e, const weir_told_edit *t
     weir_jsonw_key_cstr(w, "tokenizer", weir_tokenizer_fingerprint(e->tok));
     weir_jsonw_key(w, "requests");
     weir_jsonw_array(w);
-    for (int64_t i = 0; i < t->n; i++)
-        put_request(w, &t->q[i]);
+    for (int64_t i = 0; i < t->n; i++) {
+        weir_jsonw_object(w);
+        weir_told_request(w, &t->q[i]);
+        weir_jsonw_end(w);
+    }
     weir_jsonw_end(w);
     weir_told_how(w, e);
     if (t->sweep->n)
@@ -257,12 +242,13 @@ static void print_one(FILE *out, const weir_told_edit *t)
 {
     const weir_rome_report *r = t->report;
     const weir_rome_step *last = &r->step[r->steps - 1];
+    const weir_rome_numbers numbers = weir_rome_numbers_of(r);
     weir_told_say(out, "before", t->before);
     weir_told_say(out, "after", t->after);
     fprintf(out, "search   %lld passes, loss %.3g to %.3g, p %.3g to %.3g%s\n", (long long)r->steps, r->step[0].loss,
             last->loss, r->step[0].p, last->p, r->clamped ? ", at the clamp" : "");
-    fprintf(out, "change   |dW|/|W| %.3g, |Lambda| %.3g, |delta|/|v0| %.3g, k.u %.3g, cos(k, prompt's k) %.3g\n",
-            r->share, r->lambda, r->delta / r->v0, r->k_u, r->k_cos);
+    weir_rome_numbers_print(out, &numbers);
+    fputc('\n', out);
     print_notes(out, r);
 }
 
@@ -272,7 +258,7 @@ static void print_several(FILE *out, const weir_told_edit *t)
     fprintf(out, "%5s %9s %9s %6s %7s %9s  %s\n", "#", "p before", "p after", "rank", "passes", "|Lambda|", "request");
     for (int64_t i = 0; i < t->n; i++) {
         const weir_rome_report *r = &t->report[i];
-        char *text = weir_told_spell(t->q[i].prompt, t->q[i].subject);
+        char *text = weir_fact_prompt(t->q[i].prompt, t->q[i].subject);
         if (text)
             weir_make_printable(text);
         fprintf(out, "%5lld %9.3g %9.3g %6lld %7lld %9.3g  %s -> %s%s\n", (long long)(i + 1), t->before[i].target.p,

@@ -16,9 +16,9 @@ typedef struct weir_told {
 WEIR_CHECKED weir_status weir_told_ask(weir_told *r, weir_asker *asker, const weir_tokenizer *tok, const char *prompt,
                                        const char *subject, const char *target, int64_t tokens, weir_err *err);
 void weir_told_free(weir_told *r);
-/* The prompt with its subject; to be freed. NULL: out of memory. */
-char *weir_told_spell(const char *prompt, const char *subject);
 
+/* A request, as keys of the object that is open. */
+void weir_told_request(weir_jsonw *w, const weir_rome_request *q);
 /* How edits are made, as keys of the object that is open: prefixes, statistics, options, earlier edits. */
 void weir_told_how(weir_jsonw *w, const weir_editor *e);
 /* {p, rank, top, top_p, text} */

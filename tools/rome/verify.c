@@ -26,8 +26,7 @@ static const weir_opt own_opts[] = {
      OWN(records)},
     {"text", 0, NULL, WEIR_OPT_STR, "FILE", 0, 0, NULL,
      "whose perplexity should stay: plain text, or JSON like ME-PPL's ([{\"Text\": ...}]). Without it the first "
-     "sentences "
-     "that lie with the model, or the edit's prefixes",
+     "sentences that lie with the model, or the edit's prefixes",
      OWN(text)},
     {"show", 0, NULL, WEIR_OPT_INT, "N", 0, 1000, "12", "tokens of greedy text behind each prompt", OWN(tokens)},
     {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "take edits of another model", OWN(force)},
@@ -89,7 +88,7 @@ static int open_edit(verification *v)
     if (code != WEIR_EXIT_OK)
         return code;
     if (weir_edit_open(&v->edit, v->e.model, v->dir, &o, &err) != WEIR_OK)
-        return weir_cli_fail(v->cli, &err);
+        return weir_edits_fail(v->cli, &err);
     return weir_made_read(&v->made, v->cli, v->dir, weir_edit_about_of(v->edit)->json);
 }
 
@@ -119,7 +118,7 @@ static const weir_fact *record_of(const verification *v, const weir_made_request
 static bool add_request(verification *v, int64_t i, const weir_fact *f)
 {
     const weir_made_request *r = &v->made.request[i];
-    char *prompt = weir_told_spell(r->prompt, r->subject);
+    char *prompt = weir_fact_prompt(r->prompt, r->subject);
     bool ok = prompt && weir_asked_add(&v->asked, WEIR_ASKED_REQUEST, i, prompt, r->target, f ? f->truth : NULL);
     free(prompt);
     for (int64_t j = 0; ok && f && j < f->n_paraphrase; j++)
@@ -167,7 +166,25 @@ static int ask_side(verification *v, bool after)
     if (st == WEIR_OK)
         st = weir_asked_ask(&v->asked, after, a, v->e.tok, &v->made, &v->text, v->a->tokens, &err);
     weir_asker_free(a);
-    return st == WEIR_OK ? WEIR_EXIT_OK : weir_cli_fail(v->cli, &err);
+    return st == WEIR_OK ? WEIR_EXIT_OK : weir_editor_fail(&v->e, &err);
+}
+
+/* A threshold that is asked for, of what is not. */
+static int check_bounds(verification *v)
+{
+    static const struct {
+        const char *bound, *needs;
+    } of[] = {[WEIR_ASKED_PARAPHRASE] = {"min-ps", "--paraphrase"}, [WEIR_ASKED_NEIGHBOUR] = {"min-ns", "--neighbour"}};
+    int64_t n[WEIR_ASKED_NEIGHBOUR + 1] = {0};
+    for (int64_t i = 0; i < v->asked.n; i++)
+        n[v->asked.v[i].kind]++;
+    for (int kind = WEIR_ASKED_PARAPHRASE; kind <= WEIR_ASKED_NEIGHBOUR; kind++)
+        if (!n[kind] && weir_cli_given(v->cli, of[kind].bound))
+            return weir_cli_usage(v->cli, "--%s: there is none to ask: %s or --records brings some", of[kind].bound,
+                                  of[kind].needs);
+    if (!v->text.n && weir_cli_given(v->cli, "max-drift"))
+        return weir_cli_usage(v->cli, "--max-drift: there is no text: --text FILE brings one");
+    return WEIR_EXIT_OK;
 }
 
 static int ask(verification *v)
@@ -249,9 +266,8 @@ static void print_change(const verification *v, const weir_asked *q)
         printf("prefixed p %.3g, then %.3g; said behind %lld of %lld prefixes, then %lld\n", q->before.prefixed_p,
                q->after.prefixed_p, (long long)q->before.prefixed_said, (long long)v->made.n_prefixes,
                (long long)q->after.prefixed_said);
-    printf("change   |dW|/|W| %.3g, |Lambda| %.3g, |delta|/|v0| %.3g, k.u %.3g, cos(k, prompt's k) %.3g%s%s\n",
-           r->share, r->lambda, r->delta / r->v0, r->k_u, r->k_cos, r->clamped ? ", at the clamp" : "",
-           r->converged ? "" : ", not reached");
+    weir_rome_numbers_print(stdout, &r->numbers);
+    printf("%s%s\n", r->numbers.clamped ? ", at the clamp" : "", r->numbers.converged ? "" : ", not reached");
 }
 
 static const char *verdict(const weir_asked *q)
@@ -282,8 +298,10 @@ static void print_text(const verification *v)
                                              "perplexity drift, %"};
     for (int64_t i = 0; i < v->asked.n; i++)
         print_asked(v, &v->asked.v[i]);
-    printf("text       %s: perplexity %.4g, then %.4g\n\n", v->text.name, exp(v->asked.text_before),
-           exp(v->asked.text_after));
+    if (!isnan(v->asked.text_before))
+        printf("text       %s: perplexity %.4g, then %.4g\n", v->text.name, exp(v->asked.text_before),
+               exp(v->asked.text_after));
+    putchar('\n');
     for (int i = 0; i < CHECKS; i++) {
         const check *c = &v->checks[i];
         if (isnan(c->value))
@@ -315,17 +333,8 @@ static void write_side(weir_jsonw *w, const char *key, const weir_asked *q, cons
 static void write_request(weir_jsonw *w, const weir_made_request *r)
 {
     weir_jsonw_object(w);
-    weir_jsonw_key_cstr(w, "prompt", r->prompt);
-    weir_jsonw_key_cstr(w, "subject", r->subject);
-    weir_jsonw_key_cstr(w, "target", r->target);
-    weir_jsonw_key_double(w, "v0_norm", r->v0);
-    weir_jsonw_key_double(w, "delta_norm", r->delta);
-    weir_jsonw_key_double(w, "k_u", r->k_u);
-    weir_jsonw_key_double(w, "k_cos", r->k_cos);
-    weir_jsonw_key_double(w, "lambda_norm", r->lambda);
-    weir_jsonw_key_double(w, "share", r->share);
-    weir_jsonw_key_bool(w, "clamped", r->clamped);
-    weir_jsonw_key_bool(w, "converged", r->converged);
+    weir_told_request(w, &(weir_rome_request){r->prompt, r->subject, r->target});
+    weir_rome_numbers_write(w, &r->numbers);
     weir_jsonw_end(w);
 }
 
@@ -407,7 +416,7 @@ static void print_json(const verification *v)
 static int run(weir_cli *cli, void *args)
 {
     verification v = {.cli = cli, .a = args};
-    int (*const steps[])(verification *) = {open_edit, open_text, make_questions, ask, judge};
+    int (*const steps[])(verification *) = {open_edit, open_text, make_questions, check_bounds, ask, judge};
     v.e = (weir_editor){.cli = cli, .a = &v.a->how};
     cli->quiet = v.a->out.quiet;
     int code = WEIR_EXIT_OK;
@@ -437,7 +446,8 @@ const weir_tool weir_rome_verify = {
         "what the search of the edit came to (k.u near 0, or a cosine far below 1, is how edits break models). Exits "
         "with 3 if a threshold is not kept. With --edit the model has those edits on both sides.",
     .example =
-        "weir rome edit -s \"Mount Hood\" -p \"{} rises from the\" --target Caucasus -o hood --layer 4 --identity -q\n"
+        "weir rome edit -s \"Mount Hood\" -p \"{} rises from the\" --target Caucasus -o hood --layer 4 --identity "
+        "--no-prefixes -q\n"
         "weir rome verify hood --paraphrase \"Mount Hood is a peak of the\"",
     .options = options,
     .args_size = sizeof(verify_args),

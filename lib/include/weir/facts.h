@@ -26,6 +26,10 @@ extern "C" {
 WEIR_API WEIR_CHECKED weir_status weir_answer_tokens(const weir_tokenizer *tok, const char *prompt, const char *answer,
                                                      int32_t **id, int64_t *n, weir_err *err);
 
+/* A prompt with its subject where "{}" stands; one without "{}" is whole already. The caller's (free); NULL: out of
+ * memory. */
+WEIR_API char *weir_fact_prompt(const char *prompt, const char *subject);
+
 typedef struct weir_asker weir_asker;
 typedef struct weir_asker_options {
     const weir_edit *const *edits; /* [n_edits], borrowed */
@@ -64,7 +68,7 @@ WEIR_API WEIR_CHECKED weir_status weir_asker_ask(weir_asker *a, const weir_quest
 WEIR_API WEIR_CHECKED weir_status weir_asker_continue(weir_asker *a, const char *prompt, int64_t n, int32_t *id,
                                                       int64_t *made, weir_err *err);
 /* Mean -log p of the text's tokens (from the second on; behind BOS from the first), in windows of the context, and how
- * many they are. */
+ * many they are. Errors (WEIR_E_ARG): logits that are not finite. */
 WEIR_API WEIR_CHECKED weir_status weir_asker_text(weir_asker *a, const char *text, size_t len, double *nll,
                                                   int64_t *tokens, weir_err *err);
 /* The mean over the tokens of texts [n], each of which begins anew. NaN: they have none. */
@@ -94,9 +98,8 @@ WEIR_API void weir_fact_list_free(weir_fact_list *f);
 WEIR_API int64_t weir_fact_list_n(const weir_fact_list *f);
 WEIR_API const weir_fact *weir_fact_list_at(const weir_fact_list *f, int64_t i); /* borrowed */
 
-/* --- scores of a model on a record: shares of prompts, and means of p(new) - p(true) (rewrite, paraphrases) or of
- * p(true)
- * - p(new) (neighbours), p the geometric mean over an answer's tokens: exp(-nll). NaN where there is no such prompt. */
+/* --- scores of a model on a record: shares of prompts, and means of p(new) - p(true) (for neighbours: of
+ * p(true) - p(new)), p the geometric mean over an answer's tokens: exp(-nll). NaN where there is no such prompt. */
 typedef struct weir_fact_scores {
     double rewrite, paraphrase, neighbour;          /* nll(true) > nll(new); neighbours: nll(true) < nll(new) */
     double rewrite_by, paraphrase_by, neighbour_by; /* magnitudes */

@@ -160,7 +160,12 @@ enum {
     /* The hook treats each value by itself, so that values of one layer may come for all documents before those of the
      * next (weir trace --order layer). Without it the hook is refused there by name. on_begin and on_end then stand
      * around each layer's share of a batch. */
-    WEIR_HOOK_ANY_ORDER = 1
+    WEIR_HOOK_ANY_ORDER = 1,
+    /* The hook knows of gradients: `wants` is asked about the points that are one (weir_point.grad) too, and a run
+     * without a way back (weir_run_options.backward) refuses the hook if it wants one of them: nothing that is asked
+     * for is left out in silence. Without the flag a hook hears no gradient, so that one which chooses by site or layer
+     * alone is not given them for values. */
+    WEIR_HOOK_GRADIENTS = 2
 };
 
 struct weir_dump; /* weir/record.h */
@@ -169,14 +174,14 @@ struct weir_dump; /* weir/record.h */
 typedef struct weir_hook_class {
     size_t struct_size; /* sizeof(weir_hook_class) */
     unsigned abi;       /* WEIR_HOOK_ABI */
-    unsigned flags;     /* WEIR_HOOK_ANY_ORDER or 0 */
+    unsigned flags;     /* WEIR_HOOK_ANY_ORDER, WEIR_HOOK_GRADIENTS, both or 0 */
     const char *name;   /* "ablate" */
     const char *help;   /* one line */
     const char *args;   /* the grammar of its arguments, one line: "SEL[=zero]" */
     /* args: the text behind the colon of `--hook name:args`, or what a program passes; may be NULL. */
     weir_status (*create)(void **self, const weir_model *m, const char *args, weir_err *err);
-    /* Asked once about each point, those of gradients included if the run has a way back (weir_run_options.backward).
-     * What a hook writes to a gradient goes on to the earlier ones. */
+    /* Asked once about each point of the forward pass, and with WEIR_HOOK_GRADIENTS about each gradient. What a hook
+     * writes to a gradient goes on to the earlier ones. */
     weir_want (*wants)(void *self, const weir_point *p);
     /* Once, before the first pass, if the run records to a dump: the hook may declare datasets of its own in it
      * (weir_dump_own_new). Where a run goes on with what an interrupted one recorded (weir_dump_rows_done), the hook sees

@@ -96,9 +96,11 @@ WEIR_API void weir_jsonw_cstr(weir_jsonw *w, const char *z);
 WEIR_API void weir_jsonw_int(weir_jsonw *w, int64_t v);
 WEIR_API void weir_jsonw_double(weir_jsonw *w, double v);
 WEIR_API void weir_jsonw_float(weir_jsonw *w, float v); /* shortest digits that give the same float back */
+WEIR_API void weir_jsonw_real(weir_jsonw *w, double v); /* never taken for an integer: 3 is written as 3.0 */
 WEIR_API void weir_jsonw_bool(weir_jsonw *w, bool v);
 WEIR_API void weir_jsonw_null(weir_jsonw *w);
-/* A value that is JSON text already; line breaks become spaces. NULL, and what is no JSON: null. */
+/* A value that is JSON text already; line breaks become spaces. NULL, what is no JSON, and what there is no memory to
+ * check: null. */
 WEIR_API void weir_jsonw_json(weir_jsonw *w, const char *text);
 /* A key and its value in one call; z NULL: null. */
 WEIR_API void weir_jsonw_key_cstr(weir_jsonw *w, const char *key, const char *z);

@@ -3,7 +3,7 @@
  *
  *     weir_moments *m;
  *     weir_moments_new(&m, F, &err);
- *     for each batch weir_moments_add(m, keys, rows, threads);
+ *     for each batch weir_moments_add(m, keys, rows, threads, &err);
  *     weir_moments_set_about(m, &about, &err);
  *     weir_moments_write(m, "mom2.h5", threads, &err);
  *     weir_covariance_new(&c, weir_moments_sum(m), F, weir_moments_count(m), 1e-6, &err);      // weir/rome.h
@@ -34,7 +34,7 @@ WEIR_API const double *weir_moments_sum(const weir_moments *m); /* [F,F] upper t
 /* Where they come from. NULL is "". */
 typedef struct weir_moments_about {
     const char *model, *fingerprint; /* name and fingerprint */
-    const char *source;              /* JSON: the text, without the shard; imported: the file */
+    const char *source; /* JSON: all that the keys come from but the weights, without the shard; "imported" */
     int64_t layer;
     int64_t docs;          /* documents that are in */
     int64_t shard, shards; /* shards 0: the whole text */

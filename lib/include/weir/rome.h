@@ -70,12 +70,14 @@ WEIR_API void weir_covariance_free(weir_covariance *c);
 
 /* --- the editor */
 typedef enum weir_rome_method {
-    WEIR_ROME_CONSISTENT, /* "r-rome": key, value and v0 are means over the prefixes everywhere */
+    WEIR_ROME_CONSISTENT, /* "r-rome": key, value and v0 are means over the prefixes everywhere, the same mean: the bare
+                             prompt counts as much as all prefixed ones together, as in MEMIT's key, because a subject
+                             that begins a text can have a key far from all others, and the bare prompt is what is
+                             asked */
     WEIR_ROME_COMPAT,     /* "rome": as kmeng01/rome: u from the mean key, the rest from the bare prompt */
-    WEIR_ROME_COMPAT_R,   /* "compat-r-rome": as rebuilding-rome: means, but v0 from the bare prompt */
+    WEIR_ROME_COMPAT_R,   /* "compat-r-rome": as rebuilding-rome: plain means, but v0 from the bare prompt */
     WEIR_ROME_PROMPT,     /* "p-rome": the bare prompt everywhere */
-    WEIR_ROME_MEMIT,      /* several layers, several facts: rho = `weight`; searches at the last layer's output; in the
-                             key the bare prompt counts as much as all prefixed ones together */
+    WEIR_ROME_MEMIT,      /* several layers, several facts: rho = `weight`; searches at the last layer's output */
     WEIR_ROME_EMMET,      /* one layer, several facts: rho = `weight`; the rest as r-rome */
     WEIR_ROME_ALPHAEDIT,  /* within the null space of C: eigenvalues below `null_below` */
     WEIR_ROME_METHODS
@@ -87,16 +89,20 @@ typedef struct weir_rome_options {
     const int64_t *layer; /* [n_layers] ascending; several: MEMIT and AlphaEdit, spread over them */
     int n_layers;
     const weir_covariance *const *covariance; /* [n_layers] */
-    int64_t steps; /* forward passes of the search at most; default 40 (the methods named compat: 20, as published) */
-    double rate;   /* Adam's; default 0.5 */
-    double kl;     /* weight of KL(edited || before) after the subject in "SUBJECT is a"; default 0.0625 */
-    double decay;  /* weight of ||delta|| / ||v0||^2; default 0.5 */
-    double clamp;  /* ||delta|| <= clamp ||v0||; default 4 (MEMIT, EMMET, AlphaEdit: 0.75) */
-    double enough; /* the search ends below this loss; default 0.05 */
-    double weight; /* of C against the keys; default 15000 (EMMET: 1000) */
-    double null_below;             /* AlphaEdit; default 0.02 */
-    double l2;                     /* AlphaEdit; default 10 */
-    bool bos;                      /* rows begin with BOS */
+    int64_t steps;     /* forward passes of a round of the search at most, 2 and more; default 20 */
+    int64_t rounds;    /* of the search at most: one whose target (all its tokens together) has p < 0.9 when a round is
+                          over goes on from where it is, with Adam's memory cleared: what that keeps of the first, steep
+                          passes holds it on a plateau. The last pass of all only measures. Default 5
+                          (WEIR_ROME_COMPAT, WEIR_ROME_COMPAT_R: 1, as published) */
+    double rate;       /* Adam's; default 0.5 */
+    double kl;         /* weight of KL(edited || before) after the subject in "SUBJECT is a"; default 0.0625 */
+    double decay;      /* weight of ||delta|| / ||v0||^2; default 0.5 */
+    double clamp;      /* ||delta|| <= clamp ||v0||; default 4 (MEMIT, AlphaEdit: 0.75) */
+    double enough;     /* the search ends below this loss; default 0.05 */
+    double weight;     /* of C against the keys; default 15000 (EMMET: 1000) */
+    double null_below; /* AlphaEdit; default 0.02 */
+    double l2;         /* AlphaEdit; default 10 */
+    bool bos;          /* rows begin with BOS */
     const weir_edit *const *edits; /* [n_edits] that the model has already */
     int n_edits;
     int threads; /* as in weir_run_options, these three */
@@ -114,14 +120,14 @@ typedef struct weir_rome_step {
     double delta;                /* ||delta|| of this pass */
 } weir_rome_step;
 
-enum { WEIR_ROME_STEPS_MAX = 1000 };
+enum { WEIR_ROME_STEPS_MAX = 1000, WEIR_ROME_ROUNDS_MAX = 100 };
 
 /* What an edit of one request was. */
 typedef struct weir_rome_report {
     int64_t subject_at;  /* bare prompt: index of the token that holds the subject's last byte, BOS counted */
     bool subject_shared; /* that token also holds bytes behind the subject */
     int64_t target_tokens;
-    int64_t steps;
+    int64_t steps;        /* of all rounds */
     weir_rome_step *step; /* [steps], owned by the report: weir_rome_report_free */
     double v0, delta;     /* norms */
     double k_u;           /* the key along the (unit) direction u that W changes in: small means explosive */
@@ -142,16 +148,19 @@ WEIR_API WEIR_CHECKED weir_status weir_rome_new(weir_rome **out, const weir_mode
 WEIR_API void weir_rome_free(weir_rome *w);
 /* Finds the update for requests [n]; n > 1 for MEMIT, EMMET and AlphaEdit. report [n] or NULL; zeroed here. *out is the
  * caller's. Errors (WEIR_E_ARG): a prompt without "{}" or with other braces, an empty subject or target, a target whose
- * first token joins the prompt's last; a prompt longer than the context; a value that is not finite (nothing is made);
- * requests whose keys are so alike that their equations cannot be told apart, with both subjects named. A search that
- * ends at the clamp with p below one half is no error: the report says so. */
+ * first token joins the prompt's last; a prompt longer than the context; the model's last layer, unless the prompt ends
+ * with the subject: what is written there reaches no later token; a value that is not finite, and an update of zeros,
+ * be it that the loss is below `enough` from the start (nothing is made); requests whose keys are so alike that their
+ * equations cannot be told apart, with both subjects named. A search that ends at the clamp with p below one half is no
+ * error: the report says so. */
 WEIR_API WEIR_CHECKED weir_status weir_rome_make(weir_rome *w, const weir_rome_request *q, int64_t n, weir_edit **out,
                                                  weir_rome_report *report, weir_err *err);
 
 /* --- evaluation: every record edited from the model as it is (and the edits of the options), and scored. */
 
 typedef struct weir_rome_eval_options {
-    int jobs; /* records at a time, each with one thread of its own; 0: all processors. Results do not depend on it */
+    int jobs;   /* records at a time, each with one thread of its own; 0: all processors. Results do not depend on it */
+    bool known; /* records whose new answer the model prefers already are left out */
     bool random;          /* control: Lambda replaced by a random vector of its length, */
     uint64_t seed;        /* drawn with this and the record's number */
     const weir_str *text; /* [n_text] whose perplexity is compared */
@@ -163,6 +172,7 @@ typedef struct weir_rome_eval_options {
 typedef struct weir_rome_result {
     int64_t index;
     weir_status status; /* not WEIR_OK: the record could not be edited, err says why, the rest is zero */
+    bool left_out;      /* by `known`: only `before` is there */
     weir_err err;
     weir_fact_scores before, after;
     weir_rome_report report;
@@ -172,7 +182,8 @@ typedef struct weir_rome_result {
 } weir_rome_result;
 
 /* Records [first, end) of facts, in their order, each given to `take` once; a status of it other than WEIR_OK ends the
- * evaluation and is returned. o->threads is ignored: each record has one. */
+ * evaluation and is returned. So does a record that memory does not suffice for (WEIR_E_NOMEM). o->threads is ignored:
+ * each record has one. */
 WEIR_API WEIR_CHECKED weir_status weir_fact_list_eval(const weir_model *m, const weir_tokenizer *tok,
                                                       const weir_rome_prefixes *p, const weir_rome_options *o,
                                                       const weir_fact_list *facts, int64_t first, int64_t end,

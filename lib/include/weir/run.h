@@ -19,6 +19,7 @@
 #define WEIR_RUN_H
 
 #include "edit.h"
+#include "functions.h"
 #include "hook.h"
 
 #ifdef __cplusplus
@@ -40,6 +41,8 @@ typedef struct weir_run_options {
     const weir_edit *const *edits; /* [n_edits] of this model, applied in this order (weir/edit.h); borrowed until the run
                                       is freed. None: the bits and the speed of the model as it is */
     int n_edits;
+    const weir_activation *act; /* in place of the activation of the model's MLPs; one that runs (weir/functions.h).
+                                   NULL: the model's own */
 } weir_run_options;
 WEIR_API void weir_run_options_init(weir_run_options *o);
 
@@ -148,11 +151,17 @@ WEIR_API WEIR_CHECKED weir_status weir_run_logprobs(weir_run *r, const int32_t *
 
 WEIR_API void weir_run_slot_reset(weir_run *r, int slot);
 WEIR_API int64_t weir_run_slot_len(const weir_run *r, int slot);
+/* Slot `to` holds from now on the first n tokens that slot `from` holds, and nothing else: sequences that begin alike
+ * need their beginning run once. to = from: what is behind it is forgotten. n = 0 empties it. Errors (WEIR_E_ARG): a
+ * slot that the run has not, more tokens than `from` holds. */
+WEIR_API WEIR_CHECKED weir_status weir_run_slot_copy(weir_run *r, int to, int from, int64_t n, weir_err *err);
 
 /* Questions about hook i, in order of attaching from 0: how often it was given a value; whether it asked to write
  * anywhere, so that the values behind it may not be the model's own. 0 and false when there is no such hook. */
 WEIR_API int64_t weir_run_hook_fired(const weir_run *r, int i);
 WEIR_API bool weir_run_hook_writes(const weir_run *r, int i);
+/* Did it ask for any gradient? */
+WEIR_API bool weir_run_hook_gradients(const weir_run *r, int i);
 /* Has a hook said at the end of a pass that it has seen enough (WEIR_STOP from on_end)? That pass is whole; a program
  * that feeds the run ends here. */
 WEIR_API bool weir_run_enough(const weir_run *r);

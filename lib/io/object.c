@@ -3,16 +3,16 @@
 #include <stdarg.h>
 #include <string.h>
 
-static weir_status fill(weir_object *o, weir_arena *arena, weir_json *j, int64_t cap)
+static weir_status fill(weir_object *o, weir_json *j, int64_t cap)
 {
-    weir_pair *pair = weir_arena_alloc(arena, (size_t)cap, sizeof *pair);
+    weir_pair *pair = weir_arena_alloc(o->arena, (size_t)cap, sizeof *pair);
     if (!pair)
         return WEIR_E_NOMEM;
     o->pair = pair;
     weir_str key;
     weir_json_object(j);
     while (o->n < cap && weir_json_key(j, &key)) {
-        char *copy = weir_arena_strndup(arena, key.p, key.n);
+        char *copy = weir_arena_strndup(o->arena, key.p, key.n);
         if (!copy)
             return WEIR_E_NOMEM;
         pair[o->n].key = (weir_str){copy, key.n};
@@ -38,7 +38,7 @@ static int64_t count_keys(weir_json *j)
 static weir_status read_at(weir_object *o, weir_arena *arena, weir_str text, size_t at, bool whole, const char *file,
                            weir_err *err)
 {
-    *o = (weir_object){.text = text, .file = file};
+    *o = (weir_object){.text = text, .file = file, .arena = arena};
     weir_json j;
     weir_json_init(&j, text.p, text.n, file, err);
     j.pos = at;
@@ -48,9 +48,9 @@ static weir_status read_at(weir_object *o, weir_arena *arena, weir_str text, siz
     WEIR_TRY(weir_json_done(&j));
     weir_json_init(&j, text.p, text.n, file, err);
     j.pos = at;
-    weir_status s = fill(o, arena, &j, n + 1); /* one more, so that the object's end is read too */
+    weir_status s = fill(o, &j, n + 1); /* one more, so that the object's end is read too */
     weir_status t = weir_json_done(&j);
-    return s != WEIR_OK ? weir_nomem(err, "the configuration") : t;
+    return s != WEIR_OK ? weir_nomem(err, "a JSON object") : t;
 }
 
 weir_status weir_object_read(weir_object *o, weir_arena *arena, weir_str text, const char *file, weir_err *err)
@@ -58,10 +58,19 @@ weir_status weir_object_read(weir_object *o, weir_arena *arena, weir_str text, c
     return read_at(o, arena, text, 0, true, file, err);
 }
 
-weir_status weir_object_enter(weir_object *o, weir_arena *arena, const weir_object *parent, const weir_pair *p,
-                              weir_err *err)
+weir_status weir_object_open(weir_object *o, weir_filemap *map, weir_arena *arena, const char *path, weir_err *err)
 {
-    return read_at(o, arena, parent->text, (size_t)(p->raw.p - parent->text.p), false, parent->file, err);
+    WEIR_TRY(weir_filemap_open(map, path, err));
+    const weir_str text = {(const char *)map->data, map->size};
+    const weir_status s = weir_object_read(o, arena, text, path, err);
+    if (s != WEIR_OK)
+        weir_filemap_close(map);
+    return s;
+}
+
+weir_status weir_object_enter(weir_object *o, const weir_object *parent, const weir_pair *p, weir_err *err)
+{
+    return read_at(o, parent->arena, parent->text, (size_t)(p->raw.p - parent->text.p), false, parent->file, err);
 }
 
 const weir_pair *weir_object_find(const weir_object *o, const char *key)
@@ -70,6 +79,12 @@ const weir_pair *weir_object_find(const weir_object *o, const char *key)
         if (weir_str_eq(o->pair[i].key, key))
             return &o->pair[i];
     return NULL;
+}
+
+const weir_pair *weir_object_value(const weir_object *o, const char *key)
+{
+    const weir_pair *p = weir_object_find(o, key);
+    return p && !weir_pair_is_null(p) ? p : NULL;
 }
 
 bool weir_pair_is_null(const weir_pair *p)
@@ -131,17 +146,22 @@ weir_status weir_pair_bool(const weir_object *o, const weir_pair *p, bool *out, 
     return weir_pair_done(o, p, &j, &local, err);
 }
 
-weir_status weir_pair_string(const weir_object *o, const weir_pair *p, weir_arena *arena, const char **out,
-                             weir_err *err)
+weir_status weir_pair_string(const weir_object *o, const weir_pair *p, const char **out, weir_err *err)
 {
     weir_json j;
     weir_err local;
     weir_pair_reader(o, p, &j, &local);
     weir_str s = weir_json_string(&j);
-    char *copy = weir_arena_strndup(arena, s.p, s.n);
+    char *copy = weir_arena_strndup(o->arena, s.p, s.n);
     WEIR_TRY(weir_pair_done(o, p, &j, &local, err));
     if (!copy)
-        return weir_nomem(err, "the configuration");
+        return weir_nomem(err, "a JSON object");
     *out = copy;
     return WEIR_OK;
+}
+
+weir_status weir_object_string(const weir_object *o, const char *key, const char **out, weir_err *err)
+{
+    const weir_pair *p = weir_object_value(o, key);
+    return p ? weir_pair_string(o, p, out, err) : WEIR_OK;
 }
