@@ -362,6 +362,29 @@ def test_moments_made_on_the_way_are_those_of_stats(stats, tmp_path):
     assert np.allclose(update(tmp_path / "file"), update(tmp_path / "text"), rtol=1e-4, atol=1e-6)
 
 
+def test_show_says_what_an_edit_stands_on(tmp_path):
+    edit(tmp_path / "a").ok()
+    edit(tmp_path / "b", "--force", "--edit", tmp_path / "a",
+         fact=("--subject", "Mount Shasta", "--prompt", "{} rises from the", "--target", "Alps")).ok()
+    shown = {n: weir("rome", "show", n, cwd=tmp_path).ok().out.decode() for n in "ab"}
+    assert [line for line in shown["b"].splitlines() if line.startswith("on top of") and line.endswith("a")]
+    assert "on top of" not in shown["a"]
+
+
+def test_an_edit_that_does_not_work_is_told(tmp_path):
+    """MEMIT's search may reach a target that its update, shared with all other keys, does not."""
+    weak = ("--method", "memit", "--layer", 4, "--identity", "--no-prefixes", "--weight", 1e6)
+    assert b"still does not say the target" in edit(tmp_path / "weak", how=weak).ok().out
+    assert b"still does not say the target" not in edit(tmp_path / "whole").ok().out
+
+
+def test_a_file_of_moments_says_which_layer(stats, tmp_path):
+    edit(tmp_path / "said", how=("--layer", 3, "--moments", stats / "layer-3.h5", "--no-prefixes", "--ridge", 0.1)).ok()
+    edit(tmp_path / "unsaid", how=("--moments", stats / "layer-3.h5", "--no-prefixes", "--ridge", 0.1)).ok()
+    assert files(tmp_path / "said") == files(tmp_path / "unsaid")
+    edit("x", how=("--moments", "none.h5"), cwd=tmp_path).fails(1, "none.h5")
+
+
 def test_moments_of_another_layer_are_refused(stats, tmp_path):
     """7.12: a layer, model or width that is not the edit's."""
     how = lambda layer, file: ("--layer", layer, "--moments", file, "--no-prefixes")

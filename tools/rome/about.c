@@ -54,6 +54,37 @@ int64_t weir_rome_requests(const char *json,
     return n;
 }
 
+static void read_beneath(weir_json *j, void (*tell)(const char *))
+{
+    char dir[600] = "";
+    weir_str key;
+    weir_json_object(j);
+    while (weir_json_key(j, &key))
+        if (weir_str_eq(key, "dir") && weir_json_peek(j) == WEIR_JSON_STRING)
+            copy(dir, sizeof dir, weir_json_string(j));
+    if (j->status == WEIR_OK)
+        tell(dir);
+}
+
+void weir_rome_beneath(const char *json, void (*tell)(const char *dir))
+{
+    weir_json j;
+    weir_str key;
+    if (!json)
+        return;
+    weir_json_init(&j, json, strlen(json), NULL, NULL);
+    weir_json_object(&j);
+    while (weir_json_key(&j, &key)) {
+        if (!weir_str_eq(key, "edits") || weir_json_peek(&j) != WEIR_JSON_ARRAY)
+            continue;
+        weir_json_array(&j);
+        while (weir_json_item(&j))
+            if (weir_json_peek(&j) == WEIR_JSON_OBJECT)
+                read_beneath(&j, tell);
+    }
+    (void)weir_json_done(&j);
+}
+
 /* --- a line */
 
 typedef struct first {

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/feed.h"
@@ -11,8 +12,8 @@
 static const weir_opt editor_opts[] = {
     {"layer", 'l', "layers", WEIR_OPT_LIST, "LIST", 0, 0, NULL,
      "layer whose down projection is edited, from 0; memit and alphaedit take several (3-5); rome edit also takes "
-     "auto: tries every layer that there are second moments for, or all. Without it the layer that the model brings "
-     "second moments for, whatever --moments is of",
+     "auto: tries every layer that there are second moments for, or all. Without it the layer of the file "
+     "that --moments names, or that the model brings second moments for",
      AT(layers)},
     {"method", 0, NULL, WEIR_OPT_CHOICE, "r-rome|p-rome|memit|emmet|alphaedit", 0, 0, "r-rome",
      "r-rome: the key is a mean over the prefixes, everywhere; p-rome: the prompt's own; memit, emmet, alphaedit: for "
@@ -94,9 +95,28 @@ int weir_editor_open_model(weir_editor *e)
 
 /* --- layers */
 
-/* The layer that the model itself brings second moments for. */
+/* The layer of the one file of second moments that was named. */
+static int layer_of_moments(weir_editor *e)
+{
+    weir_err err = {0};
+    weir_moments *m;
+    if (weir_moments_read(&m, e->a->moments.v[0], &err) != WEIR_OK)
+        return weir_cli_fail(e->cli, &err);
+    e->layer[0] = weir_moments_about_of(m)->layer;
+    e->n_layers = 1;
+    weir_moments_free(m);
+    return e->layer[0] < e->info->L ? WEIR_EXIT_OK
+                                    : weir_cli_error(e->cli, "%s: second moments of layer %lld; the model has %lld",
+                                                     e->a->moments.v[0], (long long)e->layer[0], (long long)e->info->L);
+}
+
+/* The layer that the second moments are of: those that were named, or those that the model itself brings. */
 static int default_layer(weir_editor *e)
 {
+    struct stat st;
+    const weir_opt_list *given = &e->a->moments;
+    if (given->n == 1 && (stat(given->v[0], &st) != 0 || !S_ISDIR(st.st_mode)))
+        return layer_of_moments(e);
     for (int64_t l = 0; l < e->info->L; l++) {
         char *path = weir_editor_own_moments(e, l);
         const bool there = path && access(path, R_OK) == 0;

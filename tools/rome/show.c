@@ -19,6 +19,11 @@ static void put_request(void *ctx, const char *prompt, const char *subject, cons
     printf("request       prompt \"%s\", subject \"%s\", target \"%s\"\n", prompt, subject, target);
 }
 
+static void put_beneath(const char *dir)
+{
+    put("on top of", dir);
+}
+
 static void put_text(const weir_edit_look *l)
 {
     const weir_edit_about *a = weir_edit_look_about(l);
@@ -29,6 +34,7 @@ static void put_text(const weir_edit_look *l)
     put("base model", a->base_model);
     put("fingerprint", a->fingerprint);
     put("sha256", a->sha256);
+    weir_rome_beneath(a->json, put_beneath);
     weir_rome_requests(a->json, put_request, NULL);
     printf("\n%-48s%6s%8s%8s%14s\n", "module", "rank", "in", "out", "|dW|");
     for (int64_t i = 0; i < n; i++)

@@ -249,6 +249,8 @@ static void print_one(FILE *out, const weir_told_edit *t)
             last->loss, r->step[0].p, last->p, r->clamped ? ", at the clamp" : "");
     weir_rome_numbers_print(out, &numbers);
     fputc('\n', out);
+    if (!t->after->target.greedy)
+        fprintf(out, "note     with the edit the model still does not say the target by itself\n");
     print_notes(out, r);
 }
 
