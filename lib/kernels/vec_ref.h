@@ -196,9 +196,11 @@ static inline float v_half(uint16_t h)
         const float tiny = (float)frac * 0x1p-24f;
         return sign ? -tiny : tiny;
     }
-    const uint32_t quiet = exp == 31 && frac ? 1u << 22 : 0, u = sign | (exp == 31 ? 255u : exp + 112u) << 23;
-    const vi r = {{u | quiet | frac << 13}};
-    return v_float(r).f[0];
+    const uint32_t quiet = exp == 31 && frac ? 1u << 22 : 0;
+    const uint32_t u = sign | (exp == 31 ? 255u : exp + 112u) << 23 | quiet | frac << 13;
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
 }
 
 /* y 2^n for whole n in [-252, 254] and y in [0.5, 2], rounded once: the first factor is exact, the second rounds, if at
