@@ -33,11 +33,11 @@ static const weir_opt result_opts[] = {
 static const weir_opt_group own_group = {"Functions", own_opts, sizeof own_opts / sizeof *own_opts};
 static const weir_opt_group result_group = {"Result", result_opts, sizeof result_opts / sizeof *result_opts};
 static const weir_opt_use options[] = {{&own_group, 0}, {&result_group, 0}, {&weir_opts_out, AT(out)}, {NULL, 0}};
-static const weir_opt_rule rules[] = {{"json", WEIR_OPT_EXCLUDES, "format"},
-                                      {"gate", WEIR_OPT_NEEDS, "up"},
-                                      {"up", WEIR_OPT_NEEDS, "gate"},
-                                      {"at", WEIR_OPT_EXCLUDES, "step"},
-                                      {NULL, WEIR_OPT_NEEDS, NULL}};
+static const weir_opt_rule rules[] = {
+    {"json", WEIR_OPT_EXCLUDES, "format"},  {"gate", WEIR_OPT_NEEDS, "up"},          {"up", WEIR_OPT_NEEDS, "gate"},
+    {"at", WEIR_OPT_EXCLUDES, "step"},      {"gate", WEIR_OPT_EXCLUDES, "step"}, /* no table of places ... */
+    {"against", WEIR_OPT_EXCLUDES, "step"}, {"width", WEIR_OPT_EXCLUDES, "at"},  /* ... and no picture */
+    {"width", WEIR_OPT_EXCLUDES, "gate"},   {"width", WEIR_OPT_EXCLUDES, "against"}, {NULL, WEIR_OPT_NEEDS, NULL}};
 
 static int find(const weir_acting *t, const char *name, const weir_activation **out)
 {
@@ -58,6 +58,8 @@ static int choose(weir_acting *t)
     const int named = t->cli->n_operands;
     int code = WEIR_EXIT_OK;
     t->listed = named == 0 && !t->a->at && !t->a->gate && !t->a->against;
+    if (t->listed && (weir_cli_given(t->cli, "step") || weir_cli_given(t->cli, "width")))
+        return weir_cli_usage(t->cli, "--step and --width are of a function's table and picture: name a function");
     if (named > WEIR_ACT_MOST)
         return weir_cli_usage(t->cli, "more than %d functions", WEIR_ACT_MOST);
     t->n = named ? named : weir_activation_count();
@@ -213,6 +215,14 @@ static weir_output_file file_of(const weir_act_args *a)
     return (weir_output_file){.path = a->path, .begin = m->begin, .holds = m->holds, .force = a->force};
 }
 
+/* TSV is one table, of one kind of lines. */
+static int check_table(weir_cli *cli, const weir_act_args *a)
+{
+    if (a->format == WEIR_ACT_TSV && (a->at != NULL) + (a->gate != NULL) + (a->against != NULL) > 1)
+        return weir_cli_usage(cli, "--format tsv is one table: of --at, of --gate and --up, or of --against");
+    return WEIR_EXIT_OK;
+}
+
 static int run_tool(weir_cli *cli, void *args)
 {
     const weir_act_args *a = args;
@@ -220,7 +230,9 @@ static int run_tool(weir_cli *cli, void *args)
                            svg = {.path = a->svg, .begin = "<?xml", .holds = "weir act", .force = a->force};
     weir_acting t = {.cli = cli, .a = a};
     cli->quiet = a->out.quiet;
-    int code = weir_output_free(cli, &file);
+    int code = check_table(cli, a);
+    if (code == WEIR_EXIT_OK)
+        code = weir_output_free(cli, &file);
     if (code == WEIR_EXIT_OK && a->svg)
         code = weir_output_free(cli, &svg);
     if (code == WEIR_EXIT_OK)

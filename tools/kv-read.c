@@ -146,9 +146,12 @@ static int check_asks(const weir_kv *t)
         bool layer = a->layer < 0;
         for (int j = 0; j < t->n_layers; j++)
             layer |= t->layer[j].layer == a->layer;
-        if (!layer || a->unit >= t->F)
-            return weir_cli_usage(t->cli, "--neurons: no neuron %lld in layer %d (--layer chooses; a layer has %lld)",
-                                  (long long)a->unit, a->layer < 0 ? t->layer[0].layer : a->layer, (long long)t->F);
+        if (!layer)
+            return weir_cli_usage(t->cli, "--neurons: layer %d is not among those that are read (--layer chooses)",
+                                  a->layer);
+        if (a->unit >= t->F)
+            return weir_cli_usage(t->cli, "--neurons: there is no neuron %lld: a layer has %lld, 0 to %lld",
+                                  (long long)a->unit, (long long)t->F, (long long)t->F - 1);
     }
     return WEIR_EXIT_OK;
 }

@@ -98,11 +98,17 @@ static weir_norming norm_of(const norming *t, int kind)
                           .bias = kind == LAYER ? t->fbias : NULL};
 }
 
+/* The larger of two differences; one that is no number stays: fmax would hide it, and show 0 for what overflowed. */
+static double worse(double most, double difference)
+{
+    return isnan(most) || isnan(difference) ? NAN : fmax(most, difference);
+}
+
 static double apart(const float *a, const float *b, int64_t n)
 {
     double most = 0;
     for (int64_t i = 0; i < n; i++)
-        most = fmax(most, fabs((double)a[i] - (double)b[i]));
+        most = worse(most, fabs((double)a[i] - (double)b[i]));
     return most;
 }
 
@@ -177,7 +183,7 @@ static int compare(norming *t, float *room, double *room64)
     weir_norming_exact(&rms, room64, room64, n);
     weir_norming_exact(&layer, room64 + n, t->x.v, n);
     for (int64_t i = 0; i < n; i++)
-        t->identity_exact = fmax(t->identity_exact, fabs(room64[i] - room64[n + i]));
+        t->identity_exact = worse(t->identity_exact, fabs(room64[i] - room64[n + i]));
     return code;
 }
 
@@ -222,6 +228,15 @@ static int work(norming *t)
 
 /* --- the result */
 
+/* A vector of zeros has no direction. */
+static void put_cosine(double x, FILE *out)
+{
+    if (isnan(x))
+        fprintf(out, " %13s", "-");
+    else
+        fprintf(out, " %13.9g", x);
+}
+
 static void put_text(const norming *t, FILE *out)
 {
     const normed *l = &t->of[LAYER], *r = &t->of[RMS];
@@ -231,7 +246,10 @@ static void put_text(const norming *t, FILE *out)
     fprintf(out, "\n%-26s %13.9g %13s\n", "mean that is taken off", l->s.mean, "-");
     fprintf(out, "%-26s %13.9g %13.9g\n", "divided by", l->s.scale, r->s.scale);
     fprintf(out, "%-26s %13.9g %13.9g\n", "RMS of the result", l->rms, r->rms);
-    fprintf(out, "%-26s %13.9g %13.9g\n", "cosine with x", l->cosine, r->cosine);
+    fprintf(out, "%-26s", "cosine with x");
+    put_cosine(l->cosine, out);
+    put_cosine(r->cosine, out);
+    fputc('\n', out);
     fprintf(out, "change if x + %-12g %13.3g %13.3g\n", t->a->shift, l->shifted, r->shifted);
     fprintf(out, "change if x * %-12g %13.3g %13.3g\n", t->a->scale, l->scaled, r->scaled);
     fprintf(out, "\nLayerNorm without bias = RMSNorm of x - mean: within %.3g (double precision: %.3g)\n", t->identity,

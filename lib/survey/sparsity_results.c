@@ -17,6 +17,9 @@ weir_sparsity_line weir_sparsity_line_of(const weir_sparsity *s, int line)
 {
     const weir_sparsity_count *c = &s->line[line];
     const double n = (double)c->rows * (double)c->point->width;
+    if (!c->rows) /* all were lost: there is no mean, and no deviation of 0 */
+        return (weir_sparsity_line){
+            .point = c->point, .lost = c->lost, .mean = NAN, .sd = NAN, .kurtosis = NAN, .hoyer = NAN};
     const double m = c->sum[0] / n, a = c->sum[1] / n, b = c->sum[2] / n, d = c->sum[3] / n;
     const double m2 = a - m * m, m4 = d - 4 * m * b + 6 * m * m * a - 3 * m * m * m * m;
     return (weir_sparsity_line){.point = c->point,

@@ -217,4 +217,4 @@ def test_interventions_act_and_are_told():
 def test_complaints(tmp_path):
     weir("collapse", "--weights", "trained", "--save", tmp_path / "x", "a").fails(2, "--save")
     weir("collapse", "--ids", "--bos", "no", "7").fails(1, "two rows")
-    weir("collapse", "--batch", "4", "The river bends where the old mill stands.").fails(1, "--batch")
+    weir("collapse", "--batch", "4", "The river bends where the old mill stands.").fails(1, "--batch", "one pass here")

@@ -99,6 +99,11 @@ def test_forms_and_picture(tmp_path):
     (("silu", "--at", "1,"), ('"" is no number',)), (("silu", "--at", "nan"), ("no number",)), (("silu", "--step", "0"), ("--step 0",)),
     (("silu", "--from", "2", "--to", "1"), ("must be larger",)), (("silu", "--at", "1e39"), ("fp32",)),
     (("silu", "--step", "1e-9"), ("100,000",)), (("silu", "--against", "x"), ("no activation",)),
+    (("silu", "--gate", "1", "--up", "2", "--step", "1"), ("--gate and --step",)), (("silu", "--width", "40", "--at", "1"), ("--width",)),
+    (("silu", "--against", "relu", "--step", "1"), ("--against and --step",)),
+    (("--step", "1"), ("name a function",)), (("--width", "40"), ("name a function",)),
+    (("silu", "--gate", "1", "--up", "2", "--at", "1", "--format", "tsv"), ("one table",)),
+    (("silu", "--against", "relu", "--at", "1", "--format", "tsv"), ("one table",)),
 ])
 def test_wrong_act_lines(args, words):
     weir("act", *args).fails(2, *words)
@@ -160,3 +165,10 @@ def test_a_vector_of_zeros_is_no_trouble():
     got = norm("--x", "0,0,0")
     assert got["rmsnorm"]["out"] == [0, 0, 0] and got["rmsnorm"]["cosine"] is None
     assert json.dumps(got)
+
+
+def test_what_overflows_has_no_difference_of_zero():
+    got = norm("--x", "3e38,3e38")
+    assert got["layernorm"]["out"] == [None, None] and got["layernorm"]["change_shifted"] is None
+    assert got["centred_rmsnorm_difference"] is None
+    assert norm("--x", "0,0", "--eps", "0")["centred_rmsnorm_difference_exact"] is None

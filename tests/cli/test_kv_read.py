@@ -295,7 +295,7 @@ def test_complaints(tmp_path):
     weir("kv-read", "--layer", "99", "x").fails(2, "--layer")
     weir("kv-read", "--key", "gate", "x").fails(2, "--key gate", "brook")
     weir("kv-read", "--neurons", "L3N999", "x").fails(2, "999", "768")
-    weir("kv-read", "--neurons", "L3N9", "--layer", "4", "x").fails(2, "neuron 9 in layer 3")
+    weir("kv-read", "--neurons", "L3N9", "--layer", "4", "x").fails(2, "layer 3 is not among")
     weir("kv-read", "--per", "key", "x").fails(2, "--per")
     weir("kv-read", "--limit", "3", "--format", "tsv", "x").fails(2, "--limit")
     weir("kv-read", "--json", "--format", "tsv", "x").fails(2, "--json")

@@ -81,6 +81,14 @@ def visible(position, window, chunked):
     return (position - 1) % window + 1 if chunked else min(position, window)
 
 
+def test_memory_and_bars():
+    args = ("roofline", "-q", "--weights", "4", "--context", "32768", "--batch", "8", CONFIGS / "qwen2.5-72b.json")
+    blocks, signs = (weir(*args, env={"LC_ALL": locale}).ok().out.decode() for locale in ("C.UTF-8", "C"))
+    held = 72706203648 / 2 + 8 * 32768 * 327680
+    assert f"; with the weights {held / 1e9:.1f} GB: {held / 80e9:.3g} times the machine's memory" in signs
+    assert "\u2588" in blocks and "#" not in blocks and "#" in signs and signs.isascii()
+
+
 @pytest.mark.parametrize("model, window, chunked, windowed, layers", [
     ("mistral-7b-v0.1", 4096, False, 32, 32), ("gemma-2-2b", 4096, False, 13, 26), ("gpt-oss-120b", 128, False, 18, 36),
     ("llama-4-maverick", 8192, True, 36, 48)])

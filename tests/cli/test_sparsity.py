@@ -340,6 +340,16 @@ def test_rows_that_are_not_finite_are_left_out():
     assert x["lost"] == 3 and x["rows"] == 23 - 3
 
 
+def test_a_layer_without_a_finite_row_has_no_statistics():
+    args = ("sparsity", "--quiet", "--scale", "blocks.0.mlp.hook_post=3e38", "--scale", "blocks.0.mlp.hook_post=3e38", "--layer", "0",
+            "--model", MODELS / "gpt2", "--ids", "1 2 3")
+    x = weir(*args, "--json").ok().json["lines"][0]
+    assert x["rows"] == 0 and x["lost"] == 3 and [x[k] for k in ("mean", "sd", "kurtosis", "hoyer")] == [None] * 4
+    assert "-nan" not in weir(*args, "--format", "tsv").ok().out.decode()
+    values = weir(*args).ok().out.decode().partition("\nValues\n")[2].partition("\n\n")[0]  # above it stands the loss, which is no number
+    assert values and "nan" not in values
+
+
 # --- the hook
 
 

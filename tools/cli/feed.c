@@ -365,7 +365,7 @@ static weir_status no_pieces(const weir_feed *f, int64_t rows, weir_err *err)
 {
     const weir_doc *doc = &f->d.entry.doc;
     return weir_doc_fail(err, doc, weir_docs_source(f->docs, doc->source),
-                         "with --loss a window goes through in one pass, and this one has %lld tokens, but a pass %lld "
+                         "a window goes through in one pass here, and this one has %lld tokens, but a pass %lld "
                          "rows: --batch %lld, or a smaller --ctx",
                          (long long)rows, (long long)f->o.batch, (long long)rows);
 }

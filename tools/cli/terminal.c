@@ -42,6 +42,18 @@ bool weir_utf8_locale(void)
     return false;
 }
 
+void weir_put_bar(FILE *out, double share, int columns)
+{
+    const bool fine = weir_utf8_locale();
+    int eighths = (int)lround(fmin(fmax(share, 0), 1) * columns * 8);
+    if (!fine)
+        eighths = (eighths + 4) / 8 * 8;
+    for (; eighths >= 8; eighths -= 8)
+        fputs(fine ? "\xe2\x96\x88" : "#", out);
+    if (eighths)
+        fprintf(out, "\xe2\x96%c", 0x90 - eighths);
+}
+
 /* --- colours */
 /* White text on a background between these: [sign][weakest, strongest][r, g, b]. White reaches a contrast of 4.5 : 1 on
  * all. */

@@ -25,6 +25,9 @@ weir_colour weir_colour_of(weir_colour_asked asked, FILE *out);
 int weir_width_of(int64_t asked, FILE *out);
 /* Does the user's locale say that signs beyond ASCII can be drawn? */
 bool weir_utf8_locale(void);
+/* A bar of share, 0 .. 1 (others are cut to that, NaN is 0), of `columns` signs: in eighths of a sign where the locale
+ * has blocks, else of '#'. */
+void weir_put_bar(FILE *out, double share, int columns);
 
 /* Begins text of value x, -1 .. 1 (others are cut to that, NaN is 0). False: nothing was begun, because there are no
  * colours, or the value is too near to 0. */

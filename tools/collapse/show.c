@@ -3,6 +3,7 @@
 
 #include "cli/printable.h"
 #include "cli/progress.h"
+#include "cli/terminal.h"
 #include "collapse.h"
 
 /* --- TSV */
@@ -77,9 +78,7 @@ static const char *plural(int64_t n)
 static void put_bar(FILE *out, double share)
 {
     enum { BAR = 40, DECADES = 5 };
-    const double whole = isfinite(share) && share > 0 ? BAR * (1 + log10(share) / DECADES) : 0;
-    for (int i = 0; i < BAR && i + 0.5 < whole; i++)
-        fputs("█", out);
+    weir_put_bar(out, isfinite(share) && share > 0 ? 1 + log10(share) / DECADES : 0, BAR);
     fputc('\n', out);
 }
 
@@ -160,6 +159,10 @@ static void put_text(const weir_collapse *c)
     weir_put_printable(c->out, c->s.info->name, 0);
     fprintf(c->out, ": how alike the rows are, %s window%s, %s row%s%s\n", weir_commas(c->windows, windows),
             plural(c->windows), weir_commas(c->rows_seen, rows), plural(c->rows_seen), c->s.bos ? ", BOS first" : "");
+    if (shows_grid(c))
+        fputs("relative: distance from equal rows as a part of the whole; 0: all are equal. order: of its way to 0,\n"
+              "1 at a rate, 3 where each layer cubes it\n",
+              c->out);
     for (int kind = 0; kind < WEIR_COLLAPSE_KINDS; kind++)
         for (int i = 0; i < WEIR_COLLAPSE_CELLS; i++)
             if (shows_grid(c) && c->cell[kind][i].run)

@@ -47,17 +47,6 @@ static void put_head(const weir_counted *m, FILE *out)
 
 /* --- the table */
 
-static void put_bar(FILE *out, double part, int columns)
-{
-    const bool fine = weir_utf8_locale();
-    int eighths = (int)(part * columns * 8 + 0.5);
-    fputs(eighths ? "  " : "", out);
-    for (; eighths >= 8; eighths -= 8)
-        fputs(fine ? "\xe2\x96\x88" : "#", out);
-    if (eighths && fine)
-        fprintf(out, "\xe2\x96%c", 0x90 - eighths);
-}
-
 static void put_line(const weir_counted *m, const char *name, const int64_t *each, int64_t whole, double most,
                      FILE *out)
 {
@@ -67,8 +56,10 @@ static void put_line(const weir_counted *m, const char *name, const int64_t *eac
     for (int k = 0; k < kinds; k++)
         fprintf(out, " %18s", each[k] ? weir_commas(each[k], c) : "");
     fprintf(out, " %21s %6.2f%%", weir_commas(whole, c), share(whole, m->bill->total.params));
-    if (most > 0)
-        put_bar(out, (double)whole / most, 24);
+    if (most > 0) {
+        fputs("  ", out);
+        weir_put_bar(out, (double)whole / most, 24);
+    }
     fputc('\n', out);
 }
 
@@ -142,10 +133,10 @@ static void put_rules(const weir_counted *m, FILE *out)
     weir_count_dff f;
     const double d2 = (double)m->b->width * (double)m->b->width;
     const int n = weir_count_rules(m, rule);
-    fputs("\n  rules of thumb                                  rule                exact    error\n", out);
+    fprintf(out, "\n  %-42s %18s %20s %8s\n", "rules of thumb", "rule", "exact", "error");
     for (int i = 0; i < n; i++) {
         char a[32], b[32];
-        fprintf(out, "  %-38s %13s %20s %+7.1f%%\n", rule[i].what, weir_commas((int64_t)(rule[i].rule + .5), a),
+        fprintf(out, "  %-42s %18s %20s %+7.1f%%\n", rule[i].what, weir_commas((int64_t)(rule[i].rule + .5), a),
                 weir_commas((int64_t)(rule[i].exact + .5), b), 100 * weir_count_error(&rule[i]));
     }
     for (int k = 0; k < m->n_kinds; k++) {

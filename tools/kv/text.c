@@ -155,14 +155,20 @@ bool weir_kv_put_text(const weir_kv *t)
     weir_neuron_hit *hit = calloc((size_t)t->k, sizeof *hit);
     char rows[32];
     bool ok = hit != NULL;
-    fprintf(t->out, "%s: an MLP as a memory of keys and values, read %s; %s positions with a next token in %s\n",
-            t->s.info->name, read[t->a->norm], weir_commas(weir_neurons_counts_of(t->search).masked[0], rows),
-            t->about.source);
+    weir_put_printable(t->out, t->s.info->name, 0);
+    fprintf(t->out, ": an MLP as a memory of keys and values, read %s; %s positions with a next token in ",
+            read[t->a->norm], weir_commas(weir_neurons_counts_of(t->search).masked[0], rows));
+    weir_put_printable(t->out, t->about.source, 0);
+    fputc('\n', t->out);
     for (int key = 0; key < WEIR_KV_KEYS; key++)
         for (int sign = 0; sign < 2; sign++)
             if (t->key[key] && t->sign[sign])
                 put_agreement(t, key, sign);
     put_split(t);
+    if (t->n_listed)
+        fputs("\nMemories. A trigger ends in [ ]; -> its next token; rank: that token's in the value's distribution; "
+              "*: it is the first\n",
+              t->out);
     for (int64_t i = 0; i < t->n_listed && ok; i++)
         ok = put_memory(t, &t->listed[i], hit);
     free(hit);

@@ -3,6 +3,7 @@
 
 #include "cli/printable.h"
 #include "cli/progress.h"
+#include "cli/terminal.h"
 #include "roofline.h"
 
 #define CACHED 128e6 /* bytes; larger than caches are */
@@ -60,8 +61,8 @@ static void put_row(const weir_rooflining *t, const char *name, const weir_work 
     fprintf(out, "  %-15s %9s %6.2f%% %9s %6.2f%% %10s  ", name, amount(w->flops, flops),
             r->total.flops > 0 ? 100 * w->flops / r->total.flops : 0, amount(w->bytes, bytes), 100 * share,
             duration(w->bytes / t->hw.bandwidth, time));
-    for (int i = 0; bar && i < (int)lround(24 * share); i++)
-        fputc('#', out);
+    if (bar)
+        weir_put_bar(out, share, 24);
     fputc('\n', out);
 }
 
@@ -80,7 +81,7 @@ static void put_components(const weir_rooflining *t, const weir_roofline_point *
     if (r->activations > 0)
         put_row(t, "activations", &(weir_work){0, r->activations}, r, true, out);
     put_row(t, "all", &r->total, r, false, out);
-    put_row(t, "of it attention", &r->attn, r, false, out);
+    put_row(t, "of it q k v o", &r->attn, r, false, out);
     put_row(t, "of it MLP", &r->mlp, r, false, out);
     put_row(t, "of it weights", &r->weights, r, false, out);
 }
@@ -102,10 +103,13 @@ static void put_bounds(const weir_rooflining *t, const weir_roofline_point *p, F
                 100 * p->decode.mlp.bytes / (p->decode.weights.bytes + p->decode.input_table));
     if (t->bill->kv) {
         const double per = (double)t->bill->kv * p->load.cache_bits / 8;
+        const double held = (double)t->bill->total.params * p->load.weight_bits / 8 + p->cached;
         fprintf(out, "cache     %s bytes a token, %sB held", whole(per, a), amount(p->cached, b));
         if (t->hw.memory > 0)
-            fprintf(out, "; weights and cache take %.3g of its memories",
-                    ((double)t->bill->total.params * p->load.weight_bits / 8 + p->cached) / t->hw.memory);
+            fprintf(out, "; with the weights %sB: %.3g times the machine's memory", amount(held, c),
+                    held / t->hw.memory);
+        else
+            fprintf(out, "; with the weights %sB", amount(held, c));
         fputc('\n', out);
     }
 }

@@ -5,6 +5,7 @@
 
 #include "cli/printable.h"
 #include "cli/progress.h"
+#include "cli/terminal.h"
 #include "sparsity.h"
 
 void weir_sparsity_name(const weir_sparsing *t, int line, char buf[64])
@@ -46,11 +47,10 @@ static void put_share(FILE *out, double share)
         fprintf(out, " %7.2f%%", 100 * share);
 }
 
-/* Number and, right of it, a bar of up to 10 signs. */
 static void put_bar(FILE *out, double share)
 {
-    static const char sign[] = "##########";
-    fprintf(out, "  %-10.*s", isnan(share) ? 0 : (int)(10 * share + 0.5), sign);
+    fputs("  ", out);
+    weir_put_bar(out, share, 10);
 }
 
 static int columns(const weir_sparsing *t)
@@ -73,6 +73,11 @@ static void put_name(const weir_sparsing *t, int line, int wide)
 
 /* --- values: zeros, shares below thresholds, shape */
 
+static void put_moment(FILE *out, double x)
+{
+    isnan(x) ? fprintf(out, " %10s", "-") : fprintf(out, " %10.4g", x);
+}
+
 static void put_values(const weir_sparsing *t, int wide)
 {
     char head[32];
@@ -90,7 +95,9 @@ static void put_values(const weir_sparsing *t, int wide)
         for (int k = 0; k < t->n_below; k++)
             if (t->below[k] > 0)
                 put_share(t->out, per_value(&l, weir_sparsity_active_of(t->stats, i, k).small));
-        fprintf(t->out, " %10.4g %10.4g %8.4f", l.sd, l.kurtosis, l.hoyer);
+        put_moment(t->out, l.sd);
+        put_moment(t->out, l.kurtosis);
+        isnan(l.hoyer) ? fprintf(t->out, " %8s", "-") : fprintf(t->out, " %8.4f", l.hoyer);
         put_bar(t->out, per_value(&l, l.zeros));
         fputc('\n', t->out);
     }
@@ -127,9 +134,11 @@ static bool put_active(const weir_sparsing *t, int wide)
     weir_err err = {0};
     char head[32];
     const double below = t->below[t->active];
-    fprintf(t->out, "\nActive neurons (%s%g); of a token: L0; over the text: dead, always on, hot\n%-*s",
+    fprintf(t->out,
+            "\nActive neurons (%s%g): how many a token has, what two tokens in a row share; over the text: dead,\n"
+            "always on, share of all firings that the most active ones have\n%-*s",
             below > 0 ? "|x| >= " : "x != ", below, wide, "");
-    fprintf(t->out, " %7s %7s %7s %7s %7s %9s %7s %7s", "width", "L0 min", "median", "95 %", "max", "overlap", "dead",
+    fprintf(t->out, " %7s %7s %7s %7s %7s %9s %7s %7s", "width", "least", "median", "95 %", "most", "overlap", "dead",
             "always");
     for (int k = 0; k < t->n_hot; k++) {
         snprintf(head, sizeof head, "top %g%%", 100 * t->hot[k]);
