@@ -125,7 +125,7 @@ def test_goes_on_where_it_stopped(tmp_path):
     text.write_text("\n".join(" ".join(map(str, d)) for d in [*([DOCS[0]] * 90), DOCS[3], DOCS[1]]) + "\n")
     args = ["--model", MODELS / "gpt2", "--ids", "--quiet", "--file", text, "--hooks", "blocks.*.hook_resid_post_grad"]
     dump = tmp_path / "x.h5"
-    trace(*args, "--loss", "nll", "--batch", 16, "--dump", dump).fails(1, "ids.txt:91: with --loss", "19 tokens", "--batch 19", "--resume goes on")
+    trace(*args, "--loss", "nll", "--batch", 16, "--dump", dump).fails(1, "ids.txt:91: a window goes through in one pass here", "19 tokens", "--batch 19", "--resume goes on")
     trace(*args, "--loss", "nll-sum", "--dump", dump, "--resume").fails(1, "was begun with another run_options", "nll-sum")
     trace(*args, "--loss", "nll", "--dump", dump, "--resume").ok()
     trace(*args, "--loss", "nll", "--dump", tmp_path / "y.h5").ok()
