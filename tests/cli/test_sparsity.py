@@ -325,7 +325,8 @@ def test_complaints(tmp_path):
             (("--site", "pots"), ("post",)), (("--site", "z"), ("heads",)), (("--layer", "9"), ("--layer",)),
             (("--per", "cett"), ("--format tsv",)), (("--sample", "0", "--svg", tmp_path / "x.svg"), ("no curve",))):
         weir("sparsity", *args, "x").fails(2, *words)
-    weir("sparsity", "--mask", "teal:0.5", "--file", "-", stdin=b"x y\n").fails(2, "twice", "file")
+    weir("sparsity", "--mask", "teal:0.5", "--file", "-", stdin=b"x y\n").fails(2, "twice", "file", "standard input")
+    weir("sparsity", "--mask", "teal:0.5", "--file", "/dev/stdin", stdin=b"x y\n").fails(2, "twice", "file", "/dev/stdin")
     weir("sparsity", "--positions", "@nothing", "x")
     assert not (tmp_path / "x.svg").exists()
 

@@ -58,7 +58,7 @@ typedef struct weir_counting {
 /* --- take.c. An exit code; an error has been said. */
 int weir_count_take(weir_counting *c);
 void weir_count_free(weir_counting *c);
-int64_t weir_bytes_at(int64_t params, int64_t bits);
+int64_t weir_counted_bytes(int64_t params, int64_t bits);
 /* "4722432", or "dense=...;moe=..." where layers differ; "-": none. buf[n] is large enough for every kind that has a
  * label of its own. */
 const char *weir_count_each(const weir_counted *m, bool mlp, char *buf, size_t n);

@@ -145,15 +145,15 @@ static void put_bytes(weir_jsonw *w, const weir_counting *c, const weir_bill *b)
     for (int i = 0; i < c->n_bits; i++) {
         weir_jsonw_object(w);
         weir_jsonw_key_int(w, "bits", c->bits[i]);
-        weir_jsonw_key_int(w, "total", weir_bytes_at(b->total.params, c->bits[i]));
-        weir_jsonw_key_int(w, "mlp", weir_bytes_at(b->mlp.params, c->bits[i]));
-        weir_jsonw_key_int(w, "attention", weir_bytes_at(b->attn.params, c->bits[i]));
+        weir_jsonw_key_int(w, "total", weir_counted_bytes(b->total.params, c->bits[i]));
+        weir_jsonw_key_int(w, "mlp", weir_counted_bytes(b->mlp.params, c->bits[i]));
+        weir_jsonw_key_int(w, "attention", weir_counted_bytes(b->attn.params, c->bits[i]));
         weir_jsonw_key(w, "by_item");
         weir_jsonw_object(w);
         for (int k = 0; k < WEIR_BILL_ITEMS; k++)
             if (b->item[k].params)
                 weir_jsonw_key_int(w, weir_bill_item_name((weir_bill_item)k),
-                                   weir_bytes_at(b->item[k].params, c->bits[i]));
+                                   weir_counted_bytes(b->item[k].params, c->bits[i]));
         weir_jsonw_end(w);
         weir_jsonw_end(w);
     }

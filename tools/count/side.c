@@ -78,7 +78,7 @@ static int64_t sum_of(const weir_counted *m, int64_t which)
 
 static int64_t bytes_of(const weir_counted *m, int64_t bits)
 {
-    return weir_bytes_at(m->bill->total.params, bits);
+    return weir_counted_bytes(m->bill->total.params, bits);
 }
 
 static void put_shares(const weir_counting *c, FILE *out)

@@ -47,7 +47,7 @@ static bool find_kinds(weir_counted *m)
 
 /* --- small answers that several outputs give */
 
-int64_t weir_bytes_at(int64_t params, int64_t bits)
+int64_t weir_counted_bytes(int64_t params, int64_t bits)
 {
     return params / 8 * bits + (params % 8 * bits + 7) / 8;
 }

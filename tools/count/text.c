@@ -167,7 +167,7 @@ static void put_bytes_line(const weir_counting *c, const char *name, int64_t par
     char n[32];
     fprintf(out, "  %-14s", name);
     for (int i = 0; i < c->n_bits; i++)
-        fprintf(out, " %19s", weir_commas(weir_bytes_at(params, c->bits[i]), n));
+        fprintf(out, " %19s", weir_commas(weir_counted_bytes(params, c->bits[i]), n));
     fputc('\n', out);
 }
 

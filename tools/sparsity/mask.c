@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/identity.h"
 #include "cli/say.h"
 #include "cli/signals.h"
 #include "sparsity.h"
@@ -85,12 +86,6 @@ static int measure(weir_sparsing *t, weir_session *s)
     return code;
 }
 
-/* A pipe cannot be read a second time. */
-static bool read_once(const weir_sparsing *t)
-{
-    return t->s.in.one_path && strcmp(t->s.in.one_path, "-") == 0;
-}
-
 int weir_sparsity_calibrate(weir_sparsing *t)
 {
     weir_session own = {.cli = t->cli,
@@ -101,10 +96,11 @@ int weir_sparsity_calibrate(weir_sparsing *t)
                         .edits = t->s.edits,
                         .ctx = t->s.ctx,
                         .act = t->s.act};
+    const char *pipe;
     if (t->mask.kind != WEIR_MASK_TEAL)
         return WEIR_EXIT_OK;
-    if (read_once(t))
-        return weir_cli_usage(t->cli, "--mask teal reads the text twice: name a file instead of standard input");
+    if (!weir_session_rereadable(&t->s, &pipe))
+        return weir_cli_usage(t->cli, "--mask teal reads the text twice: name a file instead of %s", pipe);
     const int code = measure(t, &own);
     own.model = NULL; /* they are the first session's */
     own.edits = (weir_edits){0};
