@@ -117,6 +117,23 @@ static weir_status rotate_back(weir_grad *g, const weir_grad_at *at)
     return WEIR_OK;
 }
 
+/* Through the norms of heads; they are heard behind them and before. */
+static weir_status norm_heads_back(weir_grad *g, const weir_grad_at *at)
+{
+    const weir_grad_norm_at q = {.at = {at->norms->q_norm, at->layer, WEIR_SITE_Q_NORM_SCALE},
+                                 .x = at->tape->q_in,
+                                 .dy = g->b.dq,
+                                 .dx = g->b.dq};
+    const weir_grad_norm_at k = {.at = {at->norms->k_norm, at->layer, WEIR_SITE_K_NORM_SCALE},
+                                 .x = at->tape->k_in,
+                                 .dy = g->b.dk,
+                                 .dx = g->b.dk};
+    WEIR_TRY(weir_grad_arrive(g, at->layer, WEIR_SITE_K_NORM_OUT, g->b.dk));
+    WEIR_TRY(weir_grad_norm(g, &k));
+    WEIR_TRY(weir_grad_arrive(g, at->layer, WEIR_SITE_Q_NORM_OUT, g->b.dq));
+    return weir_grad_norm(g, &q);
+}
+
 weir_status weir_grad_attention(weir_grad *g, const weir_grad_at *at, float *dy)
 {
     const weir_spec *s = g->spec;
@@ -135,6 +152,8 @@ weir_status weir_grad_attention(weir_grad *g, const weir_grad_at *at, float *dy)
     WEIR_TRY(mix(g, at));
     if (s->positions == WEIR_POS_ROPE)
         WEIR_TRY(rotate_back(g, at));
+    if (s->qk_norms)
+        WEIR_TRY(norm_heads_back(g, at));
     WEIR_TRY(weir_grad_arrive(g, at->layer, WEIR_SITE_V, b->dv));
     WEIR_TRY(weir_grad_arrive(g, at->layer, WEIR_SITE_K, b->dk));
     WEIR_TRY(weir_grad_arrive(g, at->layer, WEIR_SITE_Q, b->dq));

@@ -112,7 +112,7 @@ static void layout_always(weir_grad *g, weir_carver *c)
     b->dh = weir_carve_floats(c, t, s->C);
     b->dy = weir_carve_floats(c, t, s->C);
     b->part = weir_carve_floats(c, t, s->C);
-    b->dscale = weir_carve_floats(c, t, 1);
+    b->dscale = weir_carve_floats(c, t, s->qk_norms ? s->H : 1);
     b->s = rank ? weir_carve_floats(c, t, rank) : NULL;
     b->d = rank ? weir_carve_floats(c, t, widest) : NULL;
     b->whole = g->whole ? weir_carve_floats(c, t, s->V) : NULL;

@@ -42,7 +42,7 @@ typedef struct weir_grad_buffers {
     float *dh;     /* [T,C] of what a sublayer read */
     float *dy;     /* [T,C] of what a sublayer gave, where it is not the stream's own */
     float *part;   /* [T,C] one of several products that add up; of normalized values */
-    float *dscale; /* [T] */
+    float *dscale; /* [T], of heads [T,H] */
     float *s, *d;  /* edits: [T,r], [T,in] */
     void *gemm;
     /* attention only */
@@ -127,7 +127,7 @@ void weir_grad_product(weir_grad *g, const weir_turned_layer *w, int64_t layer, 
                        float *dx, bool add);
 
 /* --- block.c */
-/* dx (+)= what comes back through a norm of x [rows,C]. add: dy is lost; else dx may be dy. */
+/* dx (+)= what comes back through a norm of x [rows,C], or of its heads. add: dy is lost; else dx may be dy. */
 typedef struct weir_grad_norm_at {
     weir_norm_at at;
     const float *x;

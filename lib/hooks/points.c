@@ -8,10 +8,10 @@
 #include "points.h"
 
 /* Which models have a point. */
-typedef enum when { ALWAYS, LEARNED, ROPE, SERIAL, GATED, SANDWICH, CAPPED } when;
+typedef enum when { ALWAYS, LEARNED, ROPE, SERIAL, GATED, SANDWICH, CAPPED, NORMED_HEADS } when;
 
 /* Shapes of one row. */
-typedef enum row { ONE, WIDTH, HIDDEN, VOCAB, QUERIES, KEYS, MAPS, RESULTS } row;
+typedef enum row { ONE, WIDTH, HIDDEN, VOCAB, QUERIES, KEYS, ONE_A_QUERY, ONE_A_KEY, MAPS, RESULTS } row;
 
 static const struct site {
     const char *name; /* in a block: behind "blocks.L." */
@@ -27,6 +27,12 @@ static const struct site {
     [WEIR_SITE_Q] = {"attn.hook_q", QUERIES, ALWAYS},
     [WEIR_SITE_K] = {"attn.hook_k", KEYS, ALWAYS},
     [WEIR_SITE_V] = {"attn.hook_v", KEYS, ALWAYS},
+    [WEIR_SITE_Q_NORM_SCALE] = {"attn.q_norm.hook_scale", ONE_A_QUERY, NORMED_HEADS},
+    [WEIR_SITE_Q_NORM_NORM] = {"attn.q_norm.hook_normalized", QUERIES, NORMED_HEADS},
+    [WEIR_SITE_Q_NORM_OUT] = {"attn.q_norm.hook_out", QUERIES, NORMED_HEADS},
+    [WEIR_SITE_K_NORM_SCALE] = {"attn.k_norm.hook_scale", ONE_A_KEY, NORMED_HEADS},
+    [WEIR_SITE_K_NORM_NORM] = {"attn.k_norm.hook_normalized", KEYS, NORMED_HEADS},
+    [WEIR_SITE_K_NORM_OUT] = {"attn.k_norm.hook_out", KEYS, NORMED_HEADS},
     [WEIR_SITE_ROT_Q] = {"attn.hook_rot_q", QUERIES, ROPE},
     [WEIR_SITE_ROT_K] = {"attn.hook_rot_k", KEYS, ROPE},
     [WEIR_SITE_SCORES] = {"attn.hook_attn_scores", MAPS, ALWAYS},
@@ -77,6 +83,8 @@ static bool has(const weir_spec *s, when w)
         return s->post_norms;
     case CAPPED:
         return s->logit_softcap != 0;
+    case NORMED_HEADS:
+        return s->qk_norms;
     }
     return false;
 }
@@ -101,6 +109,12 @@ static void shape(const weir_spec *s, weir_point *p, row r)
         break;
     case KEYS:
         *p = (weir_point){.rank = 3, .heads = s->K, .size = s->D, .letters = "T K D"};
+        break;
+    case ONE_A_QUERY:
+        *p = (weir_point){.rank = 3, .heads = s->H, .size = 1, .letters = "T H 1"};
+        break;
+    case ONE_A_KEY:
+        *p = (weir_point){.rank = 3, .heads = s->K, .size = 1, .letters = "T K 1"};
         break;
     case MAPS:
         *p = (weir_point){.rank = 3, .heads = s->H, .size = s->ctx, .letters = "T H S", .keyed = true};

@@ -103,6 +103,12 @@ char *weir_path_join(const char *dir, const char *name)
     return b.p;
 }
 
+bool weir_filemap_is_pointer(const weir_filemap *m)
+{
+    static const char begin[] = "version https://git-lfs";
+    return m->size >= sizeof begin - 1 && memcmp(m->data, begin, sizeof begin - 1) == 0;
+}
+
 bool weir_path_is_dir(const char *path)
 {
     struct stat st;

@@ -13,6 +13,9 @@ typedef struct weir_filemap {
 /* Maps a regular file; reads nothing. Errors name the path. */
 WEIR_CHECKED weir_status weir_filemap_open(weir_filemap *m, const char *path, weir_err *err);
 void weir_filemap_close(weir_filemap *m);
+/* Is it the text that git leaves in place of a large file which it did not fetch (Git LFS)? And what to say of it. */
+bool weir_filemap_is_pointer(const weir_filemap *m);
+#define WEIR_POINTER_SAID "this is a pointer of Git LFS, not the file: run git lfs pull, or download the file itself"
 
 /* Only the first n bytes are about to be read: the system reads those ahead and nothing behind them (it would fetch
  * megabytes of weights for every file that is opened), until weir_filemap_normal. */

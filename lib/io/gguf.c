@@ -276,7 +276,8 @@ static weir_status read_head(weir_gguf *g, weir_cursor *c, uint64_t *n_tensors, 
     bool reversed = memcmp(magic, "FUGG", 4) == 0;
     if (!reversed && memcmp(magic, "GGUF", 4) != 0) {
         c->pos = 0;
-        return weir_cursor_fail(c, WEIR_E_FORMAT, "not a GGUF file");
+        return weir_cursor_fail(c, WEIR_E_FORMAT, "%s",
+                                weir_filemap_is_pointer(&g->map) ? WEIR_POINTER_SAID : "not a GGUF file");
     }
     g->version = weir_cursor_u32(c);
     WEIR_TRY(c->status);

@@ -241,6 +241,8 @@ static weir_status header_length(const weir_filemap *m, int64_t *length, weir_er
         return weir_cursor_fail(&c, WEIR_E_FORMAT, "%zu bytes are too few for a safetensors file", m->size);
     uint64_t n = weir_cursor_u64(&c);
     c.pos = 0;
+    if (weir_filemap_is_pointer(m))
+        return weir_cursor_fail(&c, WEIR_E_FORMAT, WEIR_POINTER_SAID);
     if (n > HEADER_MAX)
         return weir_cursor_fail(&c, WEIR_E_FORMAT,
                                 "a header of %llu bytes is over the format's limit: not a safetensors file?",

@@ -99,6 +99,18 @@ static work work_of(const weir_compose *c, int thread)
     return (work){c->rows + thread * size, wide, wide + size, both, both + square};
 }
 
+/* Where each head of q and k has a norm, its gain stands between W_Q and W_K: row i times gain i, unless raw weights
+ * are meant. What the norm divides by differs by token, as what ln1 divides by does, and is left out with it. */
+static void multiply_gain(const weir_compose *c, weir_head_matrix which, double *x)
+{
+    const weir_normw *norm = which == WEIR_WEIGHTS_Q ? &c->norms->q_norm : &c->norms->k_norm;
+    if ((which != WEIR_WEIGHTS_Q && which != WEIR_WEIGHTS_K) || !norm->w || c->weights == WEIR_COMPOSE_RAW)
+        return;
+    for (int64_t i = 0; i < c->spec->D; i++)
+        for (int64_t k = 0; k < c->spec->C; k++)
+            x[i * c->spec->C + k] *= (double)(c->spec->norm_offset + norm->w[i]);
+}
+
 static void read_rows(const weir_compose *c, const weir_factors *f, weir_head_matrix which, int64_t head, const work *w,
                       double *out)
 {
@@ -108,6 +120,7 @@ static void read_rows(const weir_compose *c, const weir_factors *f, weir_head_ma
         return;
     weir_edit_add_head(c->edits, c->n_edits, f->layer, which, h, w->rows);
     weir_compose_as_meant(c, c->norms, false, which == WEIR_WEIGHTS_O, w->rows, c->spec->D, out);
+    multiply_gain(c, which, out);
 }
 
 /* |outer^T inner X| = |l^T inner X| */

@@ -34,6 +34,8 @@ typedef enum weir_cfg {
     WEIR_CFG_SCORE_CAP,    /* 0: none */
     WEIR_CFG_LOGIT_CAP,    /* 0: none */
     WEIR_CFG_QUERY_SCALAR, /* scores are divided by its root; 0: D */
+    WEIR_CFG_WINDOWED,     /* WEIR_WINDOWS_FROM: there are windows */
+    WEIR_CFG_WINDOW_FROM,  /* and from this layer on */
     WEIR_CFG_COUNT
 } weir_cfg;
 
@@ -90,6 +92,8 @@ typedef enum weir_role {
     WEIR_ROLE_UP_B,
     WEIR_ROLE_DOWN_W,
     WEIR_ROLE_DOWN_B,
+    WEIR_ROLE_Q_NORM_W,
+    WEIR_ROLE_K_NORM_W,
     WEIR_ROLE_COUNT
 } weir_role;
 
@@ -128,7 +132,8 @@ typedef struct weir_layout {
 /* --- the block */
 typedef enum weir_windows {
     WEIR_WINDOWS_ALL = 0, /* WEIR_CFG_WINDOW in every layer */
-    WEIR_WINDOWS_EVEN     /* in layers 0, 2, 4, ... unless the file lists the layers' types */
+    WEIR_WINDOWS_EVEN,    /* in layers 0, 2, 4, ... unless the file lists the layers' types */
+    WEIR_WINDOWS_FROM     /* if WEIR_CFG_WINDOWED, from layer WEIR_CFG_WINDOW_FROM on, unless the file lists them */
 } weir_windows;
 
 typedef struct weir_arch {
@@ -139,6 +144,7 @@ typedef struct weir_arch {
     const weir_only *only; /* ends with NULL; or NULL */
     bool rms;
     bool post_norms;
+    bool qk_norms; /* each head of q and k has a norm of its own, before RoPE */
     weir_positions positions;
     bool partial_rope; /* WEIR_CFG_ROPE_PART below 1 is served; otherwise refused */
     bool gated;

@@ -28,6 +28,8 @@ static const weir_cfg_info INFO[WEIR_CFG_COUNT] = {
     [WEIR_CFG_SCORE_CAP] = {WEIR_CFG_REAL, true, 1e-6, 1e30, "cap of scores"},
     [WEIR_CFG_LOGIT_CAP] = {WEIR_CFG_REAL, true, 1e-6, 1e30, "cap of logits"},
     [WEIR_CFG_QUERY_SCALAR] = {WEIR_CFG_REAL, false, 1e-6, 1e30, "query scalar"},
+    [WEIR_CFG_WINDOWED] = {WEIR_CFG_BOOL, false, 0, 1, "windows"},
+    [WEIR_CFG_WINDOW_FROM] = {WEIR_CFG_INT, false, 0, LIMIT, "first layer that has a window"},
 };
 
 const weir_cfg_info *weir_cfg_info_of(weir_cfg c)

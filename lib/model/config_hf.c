@@ -274,7 +274,9 @@ static void log_defaults(const weir_config *cfg, const weir_type *type, const we
         double v = cfg->v[k->cfg];
         const char *key = key_of(type, k);
         bool whole_head = k->cfg == WEIR_CFG_ROPE_PART && !cfg->arch->partial_rope; /* no choice, no remark */
-        if (!key || cfg->key[k->cfg] || v <= 0 || whole_head)
+        bool no_window = (k->cfg == WEIR_CFG_WINDOW || k->cfg == WEIR_CFG_WINDOW_FROM) &&
+                         cfg->arch->windows == WEIR_WINDOWS_FROM && !(cfg->v[WEIR_CFG_WINDOWED] > 0);
+        if (!key || cfg->key[k->cfg] || v <= 0 || whole_head || no_window)
             continue;
         const char *comma = used ? ", " : "";
         if (k->cfg == WEIR_CFG_ACT)

@@ -192,9 +192,8 @@ static void widen(const weir_tensor *s, int64_t at, int64_t n, float *dst)
 
 static void read_vector(const weir_export *x, const weir_export_tensor *t, float *dst)
 {
-    const bool norm = t->role == WEIR_ROLE_LNF_W || t->role == WEIR_ROLE_LN1_W || t->role == WEIR_ROLE_LN1_POST_W ||
-                      t->role == WEIR_ROLE_LN2_W || t->role == WEIR_ROLE_LN2_POST_W;
-    const float less = norm ? class_layout(x)->norm_offset - x->m->layout->norm_offset : 0;
+    const float less =
+        weir_role_is_gain((weir_role)t->role) ? class_layout(x)->norm_offset - x->m->layout->norm_offset : 0;
     for (int64_t i = 0; i < t->width; i++) {
         float block[256];
         int64_t at;

@@ -13,6 +13,14 @@ static double rope_part(const weir_spec *s)
     return part;
 }
 
+static bool has_window(const weir_model *m)
+{
+    for (int64_t l = 0; l < m->spec.L; l++)
+        if (m->window[l] > 0)
+            return true;
+    return false;
+}
+
 static double value_of(const weir_export *x, weir_cfg c)
 {
     const weir_spec *s = &x->m->spec;
@@ -25,6 +33,8 @@ static double value_of(const weir_export *x, weir_cfg c)
         return (double)s->D;
     case WEIR_CFG_V:
         return (double)s->V;
+    case WEIR_CFG_WINDOW: /* Qwen's files may name one that no layer has */
+        return has_window(x->m) ? x->m->cfg.v[c] : 0;
     case WEIR_CFG_TIE:
         return x->m->tied;
     case WEIR_CFG_ATTN_BIAS:

@@ -13,6 +13,10 @@
 #define CONFIG "config.json"
 #define TENSORS "model.safetensors"
 
+/* Numbers of tensors from one layer to the next: never another, so that a seed stands for the same weights in every
+ * version. The roles of matrices are below it. */
+enum { STRIDE = 29 };
+
 /* A tensor that is to be written. */
 typedef struct drawn {
     const char *name;
@@ -67,12 +71,6 @@ static weir_status list_own(drawing *d, weir_err *err)
 
 /* --- numbers */
 
-static bool is_gain(weir_role r)
-{
-    return r == WEIR_ROLE_LNF_W || r == WEIR_ROLE_LN1_W || r == WEIR_ROLE_LN1_POST_W || r == WEIR_ROLE_LN2_W ||
-           r == WEIR_ROLE_LN2_POST_W;
-}
-
 /* Two numbers of the normal distribution (Box and Muller 1958, "A note on the generation of random normal deviates").
  */
 static void draw_two(uint64_t *state, double scale, float to[2])
@@ -88,8 +86,8 @@ static void write_tensor(const drawing *d, const drawn *t, FILE *out)
     const int64_t n = t->rank > 1 ? t->shape[0] * t->shape[1] : t->shape[0];
     const weir_layout *l = d->x ? &d->m->cfg.arch->hf_tensors : d->m->layout;
     float pair[2] = {0, 0};
-    uint64_t state = weir_rng_mix(d->seed) ^ weir_rng_mix((uint64_t)(t->layer + 1) * WEIR_ROLE_COUNT + t->role);
-    if (is_gain(t->role))
+    uint64_t state = weir_rng_mix(d->seed) ^ weir_rng_mix((uint64_t)(t->layer + 1) * STRIDE + t->role);
+    if (weir_role_is_gain(t->role))
         pair[0] = pair[1] = 1 - l->norm_offset;
     for (int64_t i = 0; i < n && !ferror(out); i += 2) {
         if (t->rank > 1)

@@ -60,6 +60,21 @@ static weir_status rope_size(const weir_config *cfg, weir_spec *s, weir_err *err
     return fail(cfg, err, WEIR_E_SHAPE, msg);
 }
 
+/* The family's rule, where the file does not list the layers. */
+static bool has_window(const weir_config *cfg, int64_t layer)
+{
+    switch (cfg->arch->windows) {
+    case WEIR_WINDOWS_ALL:
+        return true;
+    case WEIR_WINDOWS_EVEN:
+        return layer % 2 == 0;
+    case WEIR_WINDOWS_FROM:
+        break;
+    }
+    return cfg->v[WEIR_CFG_WINDOWED] > 0 && cfg->v[WEIR_CFG_WINDOW] > 0 &&
+           layer >= (int64_t)cfg->v[WEIR_CFG_WINDOW_FROM];
+}
+
 static weir_status windows(const weir_config *cfg, const weir_spec *s, weir_arena *arena, const int64_t **out,
                            weir_err *err)
 {
@@ -67,8 +82,12 @@ static weir_status windows(const weir_config *cfg, const weir_spec *s, weir_aren
     if (!w)
         return weir_nomem(err, "the list of windows");
     for (int64_t l = 0; l < s->L; l++) {
-        bool has = cfg->windowed ? cfg->windowed[l] : cfg->arch->windows == WEIR_WINDOWS_ALL || l % 2 == 0;
+        bool has = cfg->windowed ? cfg->windowed[l] : has_window(cfg, l);
         w[l] = has ? (int64_t)cfg->v[WEIR_CFG_WINDOW] : 0;
+        if (has && cfg->arch->windows == WEIR_WINDOWS_FROM && !(w[l] > 0 && cfg->v[WEIR_CFG_WINDOWED] > 0))
+            return fail(cfg, err, WEIR_E_FORMAT,
+                        "layer_types has sliding_attention, but use_sliding_window and sliding_window say that there "
+                        "are no windows");
     }
     *out = w;
     return WEIR_OK;
@@ -94,6 +113,7 @@ weir_status weir_config_resolve(const weir_config *cfg, bool gguf, weir_arena *a
         .norm_offset = (gguf ? &a->gguf_tensors : &a->hf_tensors)->norm_offset,
         .parallel = v[WEIR_CFG_PARALLEL] > 0,
         .post_norms = a->post_norms,
+        .qk_norms = a->qk_norms,
         .positions = a->positions,
         .rope_factor = 1,
         .attn_softcap = (float)v[WEIR_CFG_SCORE_CAP],

@@ -1,11 +1,11 @@
 #include "roles.h"
 
 /* Axes, as letters of the headers. */
-typedef enum axis { NONE, A_C, A_F, A_V, A_CTX, A_HD, A_KD, A_QKV, A_ROT } axis;
+typedef enum axis { NONE, A_C, A_F, A_V, A_CTX, A_D, A_HD, A_KD, A_QKV, A_ROT } axis;
 
 static const char *const LETTERS[] = {
-    [NONE] = "",    [A_C] = "C",    [A_F] = "F",          [A_V] = "V",       [A_CTX] = "ctx",
-    [A_HD] = "H*D", [A_KD] = "K*D", [A_QKV] = "(H+2K)*D", [A_ROT] = "rot/2",
+    [NONE] = "", [A_C] = "C",    [A_F] = "F",    [A_V] = "V",          [A_CTX] = "ctx",
+    [A_D] = "D", [A_HD] = "H*D", [A_KD] = "K*D", [A_QKV] = "(H+2K)*D", [A_ROT] = "rot/2",
 };
 
 static const struct {
@@ -26,14 +26,21 @@ static const struct {
     [WEIR_ROLE_PRE_W] = {A_F, A_C, true},        [WEIR_ROLE_PRE_B] = {A_F, NONE, false},
     [WEIR_ROLE_UP_W] = {A_F, A_C, true},         [WEIR_ROLE_UP_B] = {A_F, NONE, false},
     [WEIR_ROLE_DOWN_W] = {A_C, A_F, true},       [WEIR_ROLE_DOWN_B] = {A_C, NONE, false},
+    [WEIR_ROLE_Q_NORM_W] = {A_D, NONE, false},   [WEIR_ROLE_K_NORM_W] = {A_D, NONE, false},
 };
+
+bool weir_role_is_gain(weir_role r)
+{
+    return r == WEIR_ROLE_LNF_W || r == WEIR_ROLE_LN1_W || r == WEIR_ROLE_LN1_POST_W || r == WEIR_ROLE_LN2_W ||
+           r == WEIR_ROLE_LN2_POST_W || r == WEIR_ROLE_Q_NORM_W || r == WEIR_ROLE_K_NORM_W;
+}
 
 static int64_t size_of(axis a, const weir_spec *s)
 {
     const int64_t n[] = {
-        [NONE] = 1,          [A_C] = s->C,         [A_F] = s->F,         [A_V] = s->V,
-        [A_CTX] = s->ctx,    [A_HD] = s->H * s->D, [A_KD] = s->K * s->D, [A_QKV] = (s->H + 2 * s->K) * s->D,
-        [A_ROT] = s->rot / 2};
+        [NONE] = 1,       [A_C] = s->C,         [A_F] = s->F,         [A_V] = s->V,
+        [A_CTX] = s->ctx, [A_HD] = s->H * s->D, [A_KD] = s->K * s->D, [A_QKV] = (s->H + 2 * s->K) * s->D,
+        [A_D] = s->D,     [A_ROT] = s->rot / 2};
     return n[a];
 }
 

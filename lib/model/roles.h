@@ -16,6 +16,9 @@ typedef struct weir_shape {
     const char *letters[2]; /* "H*D", "C" */
 } weir_shape;
 
+/* The gain of a norm: stored as it is, or less 1 (weir_layout.norm_offset). */
+bool weir_role_is_gain(weir_role r);
+
 weir_shape weir_role_shape(weir_role r, const weir_spec *s, bool k_major);
 
 #endif

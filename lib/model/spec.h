@@ -16,6 +16,7 @@ typedef struct weir_spec {
     float eps, norm_offset; /* gain = norm_offset + w */
     bool parallel;          /* attention and MLP both read the block's input; ln2 still has weights of its own */
     bool post_norms;        /* ln1_post, ln2_post (sandwich) */
+    bool qk_norms;          /* q_norm, k_norm: of each head, before RoPE */
     weir_positions positions;
     int64_t rot;           /* RoPE: dimensions turned, even, <= D */
     const float *inv_freq; /* [rot/2], scaled */
@@ -36,6 +37,7 @@ typedef struct weir_linear {
 } weir_linear;
 typedef struct weir_layer {
     weir_normw ln1, ln1_post, ln2, ln2_post;
+    weir_normw q_norm, k_norm; /* [D], one for all heads */
     weir_linear q, k, v, o;    /* C->H*D, C->K*D, C->K*D, H*D->C; rows in the Hugging Face order */
     weir_linear pre, up, down; /* C->F (gate, or the only one), C->F (gated only), F->C */
     int64_t window;            /* 0: none */

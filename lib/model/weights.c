@@ -155,6 +155,8 @@ weir_status weir_weights_norms(weir_model *m, int64_t l, weir_layer *y, weir_err
     WEIR_TRY(read_norm(m, l, WEIR_ROLE_LN1_W, WEIR_ROLE_LN1_B, &y->ln1, err));
     WEIR_TRY(read_norm(m, l, WEIR_ROLE_LN1_POST_W, WEIR_ROLE_END, &y->ln1_post, err));
     WEIR_TRY(read_norm(m, l, WEIR_ROLE_LN2_W, WEIR_ROLE_LN2_B, &y->ln2, err));
+    WEIR_TRY(read_norm(m, l, WEIR_ROLE_Q_NORM_W, WEIR_ROLE_END, &y->q_norm, err));
+    WEIR_TRY(read_norm(m, l, WEIR_ROLE_K_NORM_W, WEIR_ROLE_END, &y->k_norm, err));
     return read_norm(m, l, WEIR_ROLE_LN2_POST_W, WEIR_ROLE_END, &y->ln2_post, err);
 }
 

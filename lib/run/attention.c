@@ -12,19 +12,34 @@ static weir_status rotate(weir_run *r, int64_t layer)
     return weir_run_hear(r, layer, WEIR_SITE_ROT_K, b->k);
 }
 
+/* Each head of q and k through the norm of its own. */
+static weir_status norm_heads(weir_run *r, int64_t layer, const weir_layer *w)
+{
+    const weir_buffers *b = &r->b;
+    const weir_norm_at q = {w->q_norm, layer, WEIR_SITE_Q_NORM_SCALE};
+    const weir_norm_at k = {w->k_norm, layer, WEIR_SITE_K_NORM_SCALE};
+    WEIR_TRY(weir_run_norm(r, &q, b->q_in, b->q));
+    WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_Q_NORM_OUT, b->q));
+    WEIR_TRY(weir_run_norm(r, &k, b->k_in, b->k));
+    return weir_run_hear(r, layer, WEIR_SITE_K_NORM_OUT, b->k);
+}
+
 /* h to q, k, v: those that are needed. */
 static weir_status project(weir_run *r, int64_t layer, const weir_layer *w)
 {
     const weir_spec *s = r->spec;
     const weir_buffers *b = &r->b;
-    const weir_linear_to to[] = {{WEIR_MATRIX_Q, &w->q, b->q, s->H * s->D},
-                                 {WEIR_MATRIX_K, &w->k, b->k, s->K * s->D},
+    float *q = s->qk_norms ? b->q_in : b->q, *k = s->qk_norms ? b->k_in : b->k;
+    const weir_linear_to to[] = {{WEIR_MATRIX_Q, &w->q, q, s->H * s->D},
+                                 {WEIR_MATRIX_K, &w->k, k, s->K * s->D},
                                  {WEIR_MATRIX_V, &w->v, b->v, s->K * s->D}};
     int n = 1 + weir_run_needs(r, layer, WEIR_SITE_K) + weir_run_needs(r, layer, WEIR_SITE_V);
     weir_run_linear(r, layer, b->h, r->rows.n, s->C, to, n);
-    WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_Q, b->q));
-    WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_K, b->k));
+    WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_Q, q));
+    WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_K, k));
     WEIR_TRY(weir_run_hear(r, layer, WEIR_SITE_V, b->v));
+    if (s->qk_norms)
+        WEIR_TRY(norm_heads(r, layer, w));
     return s->positions == WEIR_POS_ROPE ? rotate(r, layer) : WEIR_OK;
 }
 

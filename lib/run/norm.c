@@ -10,8 +10,8 @@ static weir_norm norm_of(const weir_run *r, const weir_norm_at *n, const float *
                        .offset = s->norm_offset,
                        .w = n->w.w,
                        .b = n->w.b,
-                       .rows = r->rows.n,
-                       .c = s->C,
+                       .rows = r->rows.n * weir_norm_heads(s, n->scale),
+                       .c = weir_norm_width(s, n->scale),
                        .x = x};
 }
 
@@ -42,7 +42,7 @@ weir_status weir_run_norm(weir_run *r, const weir_norm_at *n, const float *x, fl
     k.scale = r->b.scale;
     weir_norm_run(r->kern, r->threads, &k);
     WEIR_TRY(weir_run_hear(r, n->layer, n->scale, k.scale));
-    weir_tape_scale(r, n->layer, n->scale, k.scale);
+    weir_tape_scale(r, n->layer, n->scale, k.scale, k.rows);
     k.norm = r->b.norm;
     weir_norm_from_scale(r->kern, r->threads, &k);
     WEIR_TRY(weir_run_hear(r, n->layer, normalized(n), k.norm));

@@ -17,7 +17,8 @@ static bool inside_norms_wanted(const weir_run *r)
     static const weir_site inside[] = {WEIR_SITE_LN1_SCALE,      WEIR_SITE_LN1_NORM,      WEIR_SITE_LN1_POST_SCALE,
                                        WEIR_SITE_LN1_POST_NORM,  WEIR_SITE_LN2_SCALE,     WEIR_SITE_LN2_NORM,
                                        WEIR_SITE_LN2_POST_SCALE, WEIR_SITE_LN2_POST_NORM, WEIR_SITE_LNF_SCALE,
-                                       WEIR_SITE_LNF_NORM};
+                                       WEIR_SITE_LNF_NORM,       WEIR_SITE_Q_NORM_SCALE,  WEIR_SITE_Q_NORM_NORM,
+                                       WEIR_SITE_K_NORM_SCALE,   WEIR_SITE_K_NORM_NORM};
     for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)
         if (weir_run_site_wanted(r, inside[i]))
             return true;
@@ -51,8 +52,9 @@ static void layout_stream(weir_run *r, weir_carver *c)
     b->attn_out = weir_carve_floats(c, t, s->C);
     b->mlp_out = s->parallel ? weir_carve_floats(c, t, s->C) : b->attn_out;
     if (inside_norms_wanted(r)) {
-        b->scale = weir_carve_floats(c, t, 1);
-        b->norm = weir_carve_floats(c, t, s->C);
+        const int64_t heads = s->qk_norms ? s->H : 1, width = heads * s->D;
+        b->scale = weir_carve_floats(c, t, heads);
+        b->norm = weir_carve_floats(c, t, s->qk_norms && width > s->C ? width : s->C);
     }
     if (s->positions == WEIR_POS_ROPE)
         b->cos_sin = weir_carve_floats(c, r->max_len, s->rot);
@@ -95,6 +97,7 @@ static void layout_attention(weir_run *r, weir_carver *c)
         b->q = weir_carve_floats(c, t, s->H * s->D);
         b->k = weir_carve_floats(c, t, s->K * s->D);
         b->v = weir_carve_floats(c, t, s->K * s->D);
+        b->q_in = b->q, b->k_in = b->k;
     }
     b->z = weir_carve_floats(c, t, s->H * s->D);
     b->keys = weir_carve_floats(c, r->key_floats, 1);

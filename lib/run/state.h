@@ -37,7 +37,7 @@ typedef struct weir_buffers {
     float *final;        /* [T,C] what the unembedding reads: h, or memory of its own if there is a tape */
     float *attn_out;     /* [T,C] */
     float *mlp_out;      /* [T,C]; serial blocks: the same memory as attn_out */
-    float *scale, *norm; /* [T], [T,C]: only if a hook wants to see inside a norm */
+    float *scale, *norm; /* [T], [T,C], of heads [T,H], [T,H,D]: only if a hook wants to see inside a norm */
     float *cos_sin;      /* [S,rot] */
     float *cache;        /* keys and values of the slots */
     void *gemm;
@@ -51,6 +51,7 @@ typedef struct weir_buffers {
     int *group;          /* [sequences of the pass] number of the group that shares the key panels */
     /* attention only */
     float *q, *k, *v, *z;    /* [T,H,D] [T,K,D] [T,K,D] [T,H,D] */
+    float *q_in, *k_in;      /* what norms of heads read, and leave in q and k; without a tape the same memory */
     float *keys, *values;    /* without a slot: this layer's keys (panels) and values */
     float *maps;             /* [T,H,S] if wanted */
     float *scores, *pattern; /* maps both: made in place; or what the tape keeps */
@@ -71,10 +72,11 @@ typedef struct weir_tape_layer {
     float *x;                /* own, or where the pass began b.stream */
     float *mid;              /* [T,C] serial blocks: the stream between the sublayers */
     float *q, *k, *v;        /* as attention had them, so turned by RoPE */
+    float *q_in, *k_in;      /* before the norms of heads, where there are any */
     float *pre, *up;         /* [T,F] */
     float *attn, *mlp;       /* [T,C] before the norms behind the sublayers, where there are any */
     float *scores, *pattern; /* [T,H,S] only where a hook writes to one of the two */
-    float *scale[4];         /* [T] of a norm (weir_tape_norm) where a hook writes to it */
+    float *scale[6];         /* [T], of heads [T,H] or [T,K], of a norm (weir_tape_norm) where a hook writes to it */
 } weir_tape_layer;
 
 typedef struct weir_tape {
@@ -219,13 +221,24 @@ int64_t weir_kv_value_floats(const weir_run *r, int64_t len);
 
 /* --- norm.c */
 /* A norm of the model: its weights and where its values are heard. scale is its first site; the normalized values come
- * next, and for the norms that sublayers read, hook_out. */
+ * next, and for the norms that sublayers read and those of heads, hook_out. */
 typedef struct weir_norm_at {
     weir_normw w;
     int64_t layer;
     weir_site scale;
 } weir_norm_at;
-/* out = norm of x, with hooks at its scale and its normalized values. */
+/* Vectors in a row that the norm with this first site takes one by one: the heads of q or k; of the stream there is
+ * one. */
+static inline int64_t weir_norm_heads(const weir_spec *s, weir_site scale)
+{
+    return scale == WEIR_SITE_Q_NORM_SCALE ? s->H : scale == WEIR_SITE_K_NORM_SCALE ? s->K : 1;
+}
+/* And how wide each is. */
+static inline int64_t weir_norm_width(const weir_spec *s, weir_site scale)
+{
+    return scale == WEIR_SITE_Q_NORM_SCALE || scale == WEIR_SITE_K_NORM_SCALE ? s->D : s->C;
+}
+/* out = norm of x, with hooks at its scale and its normalized values. Of heads out may be x. */
 WEIR_CHECKED weir_status weir_run_norm(weir_run *r, const weir_norm_at *n, const float *x, float *out);
 /* h = norm of the stream, heard at hook_out. */
 WEIR_CHECKED weir_status weir_run_norm_stream(weir_run *r, const weir_norm_at *n);
@@ -266,8 +279,8 @@ void weir_tape_begin(weir_run *r);
 void weir_tape_enter(weir_run *r, int64_t layer);
 /* Where the sum goes that is heard at `site`, RESID_MID or RESID_POST. */
 float *weir_tape_sum(const weir_run *r, int64_t layer, weir_site site);
-/* Keeps the scale [T] of a norm that a hook writes to. site: its first one. */
-void weir_tape_scale(const weir_run *r, int64_t layer, weir_site site, const float *scale);
+/* Keeps the scale [n] of a norm that a hook writes to. site: its first one. */
+void weir_tape_scale(const weir_run *r, int64_t layer, weir_site site, const float *scale, int64_t n);
 /* Which of weir_tape_layer.scale is that of the norm whose first site this is. */
 int weir_tape_norm(weir_site site);
 /* The values of a layer of the last pass that is not kept, made again with the same bits, unheard. */

@@ -26,8 +26,9 @@ void weir_tape_free(weir_run *r)
 
 /* --- the plan */
 
-static const weir_site norms[] = {WEIR_SITE_LN1_SCALE, WEIR_SITE_LN1_POST_SCALE, WEIR_SITE_LN2_SCALE,
-                                  WEIR_SITE_LN2_POST_SCALE, WEIR_SITE_LNF_SCALE};
+static const weir_site norms[] = {WEIR_SITE_LN1_SCALE,      WEIR_SITE_LN1_POST_SCALE, WEIR_SITE_LN2_SCALE,
+                                  WEIR_SITE_LN2_POST_SCALE, WEIR_SITE_Q_NORM_SCALE,   WEIR_SITE_K_NORM_SCALE,
+                                  WEIR_SITE_LNF_SCALE};
 enum { NORMS = sizeof norms / sizeof *norms };
 
 int weir_tape_norm(weir_site site)
@@ -59,6 +60,8 @@ static void layout_layer(const weir_run *r, weir_carver *c, weir_tape_layer *y)
     y->q = weir_carve_floats(c, t, s->H * s->D);
     y->k = weir_carve_floats(c, t, s->K * s->D);
     y->v = weir_carve_floats(c, t, s->K * s->D);
+    y->q_in = s->qk_norms ? weir_carve_floats(c, t, s->H * s->D) : NULL;
+    y->k_in = s->qk_norms ? weir_carve_floats(c, t, s->K * s->D) : NULL;
     y->mid = s->parallel ? NULL : weir_carve_floats(c, t, s->C);
     y->pre = weir_carve_floats(c, t, s->F);
     y->up = s->gated ? weir_carve_floats(c, t, s->F) : NULL;
@@ -73,7 +76,7 @@ static void layout_always(const weir_run *r, weir_carver *c, int64_t layer, weir
     *y = (weir_tape_layer){.own = layer > 0 ? weir_carve_floats(c, r->max_rows, r->spec->C) : r->b.stream};
     for (int i = 0; i < NORMS; i++)
         if ((norms[i] == WEIR_SITE_LNF_SCALE) == last && written(r, layer, norms[i]))
-            y->scale[weir_tape_norm(norms[i])] = weir_carve_floats(c, r->max_rows, 1);
+            y->scale[weir_tape_norm(norms[i])] = weir_carve_floats(c, r->max_rows, weir_norm_heads(r->spec, norms[i]));
     if (last || (!written(r, layer, WEIR_SITE_SCORES) && !written(r, layer, WEIR_SITE_PATTERN)))
         return;
     y->scores = weir_carve_floats(c, r->max_rows * r->spec->H, r->max_len);
@@ -118,6 +121,7 @@ void weir_tape_layout(weir_run *r, weir_carver *c)
             continue;
         }
         y->q = shared.q, y->k = shared.k, y->v = shared.v;
+        y->q_in = shared.q_in, y->k_in = shared.k_in;
         y->mid = shared.mid;
         y->pre = shared.pre, y->up = shared.up;
         y->attn = shared.attn, y->mlp = shared.mlp;
@@ -143,6 +147,7 @@ void weir_tape_enter(weir_run *r, int64_t layer)
     weir_buffers *b = &r->b;
     b->x = y->x;
     b->q = y->q, b->k = y->k, b->v = y->v;
+    b->q_in = y->q_in, b->k_in = y->k_in;
     b->pre = y->pre, b->up = y->up;
     b->scores = y->scores ? y->scores : b->maps;
     b->pattern = y->scores ? y->pattern : b->maps;
@@ -155,13 +160,13 @@ float *weir_tape_sum(const weir_run *r, int64_t layer, weir_site site)
     return site == WEIR_SITE_RESID_MID ? r->tape.layer[layer].mid : r->tape.layer[layer + 1].x;
 }
 
-void weir_tape_scale(const weir_run *r, int64_t layer, weir_site site, const float *scale)
+void weir_tape_scale(const weir_run *r, int64_t layer, weir_site site, const float *scale, int64_t n)
 {
     if (!r->tape.on)
         return;
     float *to = r->tape.layer[layer < 0 ? r->spec->L : layer].scale[weir_tape_norm(site)];
     if (to)
-        memcpy(to, scale, (size_t)r->rows.n * sizeof *to);
+        memcpy(to, scale, (size_t)n * sizeof *to);
 }
 
 weir_status weir_run_again(weir_run *r, int64_t layer, weir_err *err)

@@ -22,7 +22,7 @@ NEOX = dict(o="gpt_neox.layers.{}.attention.dense", down="gpt_neox.layers.{}.mlp
 LLAMA = dict(o="model.layers.{}.self_attn.o_proj", down="model.layers.{}.mlp.down_proj", norm="model.norm", embed="model.embed_tokens",
              head="lm_head", turned=True, rms=True, offset=0)
 GEMMA2 = dict(LLAMA, offset=1, attn_norm="model.layers.{}.post_attention_layernorm", mlp_norm="model.layers.{}.post_feedforward_layernorm")
-FAMILY = {"gpt2": GPT2, "gpt_neox": NEOX, "llama": LLAMA, "gemma2": GEMMA2}
+FAMILY = {"gpt2": GPT2, "gpt_neox": NEOX, "llama": LLAMA, "gemma2": GEMMA2, "qwen2": LLAMA, "qwen3": LLAMA}
 
 
 def hooks(path):

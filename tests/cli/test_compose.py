@@ -8,7 +8,7 @@ from checkpoints import weights
 from weircli import BROOK, ROOT, weir
 
 GOLDEN = ROOT / "tests/golden/models"
-NAMES = ["gpt2", "llama-gqa-bf16", "llama-llama3-v4", "mistral-window-f16", "neox-parallel", "gemma2"]
+NAMES = ["gpt2", "llama-gqa-bf16", "llama-llama3-v4", "mistral-window-f16", "neox-parallel", "gemma2", "qwen3"]
 UNITS = [0, 3, 7]
 
 
@@ -64,6 +64,8 @@ class Model:
                        for n, i in (("q", h), ("k", kv), ("v", kv)))
             o, norm = self.get(layer, "self_attn.o_proj.weight").T[h * d:(h + 1) * d], "input_layernorm"
         q, k, v = (self.reads(x, layer, norm) for x in (q, k, v))
+        if self.kind == "qwen3" and self.meant != "raw":  # what the norms of heads multiply by
+            q, k = (x * self.gain(layer, f"self_attn.{n}_norm")[:, None] for n, x in (("q", q), ("k", k)))
         return q.T @ k, self.writes(o, layer, "post_attention_layernorm").T @ v  # W_QK, W_OV
 
     def neuron(self, layer, n):
@@ -185,6 +187,7 @@ def test_text_and_json_name_the_best():
                 here = [x for k, x in mine.items() if (k[1][0], k[2][0]) == (a, b)]
                 assert mean == (pytest.approx(np.mean(here), rel=1e-12) if here else None)
     assert "; RoPE is left out" in weir("compose", "--model", GOLDEN / "llama-llama3-v4").ok().out.decode()
+    assert "lengths that norms of heads divide by, are left out" in weir("compose", "--model", GOLDEN / "qwen3").ok().out.decode()
 
 
 def test_directions_that_have_nothing_to_do_with_each_other_score_chance():

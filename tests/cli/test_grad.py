@@ -12,7 +12,7 @@ from model64 import Model, log_softmax, scalar  # noqa: E402
 from probe import Probe, Refused  # noqa: E402
 
 MODELS = ROOT / "tests" / "golden" / "models"
-FAMILIES = ["gpt2", "llama-gqa-bf16", "llama-llama3-v4", "mistral-window-f16", "neox-parallel", "gemma2"]
+FAMILIES = ["gpt2", "llama-gqa-bf16", "llama-llama3-v4", "mistral-window-f16", "neox-parallel", "gemma2", "qwen3"]
 BOUND = 1e-4  # of the length of what is summed; the step of the differences is 1e-5 of the largest value
 
 
@@ -177,6 +177,10 @@ def written(m, probe, which):
         "pattern": ("hook scale blocks.0.attn.hook_pattern[4,0]=0.3", at("blocks.0.attn.hook_pattern", lambda x: put(x, (4, 0), 0.3 * x[4, 0]))),
         "scores": ("hook scale blocks.1.attn.hook_attn_scores[:,1]=0.5", at("blocks.1.attn.hook_attn_scores", lambda x: put(x, (slice(None), 1), 0.5 * x[:, 1]))),
         "q": ("hook scale blocks.0.attn.hook_q=2", at("blocks.0.attn.hook_q", lambda x: 2 * x)),
+        "scale of heads": ("hook scale blocks.1.attn.q_norm.hook_scale[:,1]=0.7",
+                           at("blocks.1.attn.q_norm.hook_scale", lambda x: put(x, (slice(None), 1), 0.7 * x[:, 1]))),
+        "normalized heads": ("hook scale blocks.0.attn.q_norm.hook_normalized[:,2]=3",
+                             at("blocks.0.attn.q_norm.hook_normalized", lambda x: put(x, (slice(None), 2), 3 * x[:, 2]))),
         "logits": ("hook scale unembed.hook_out[-1]=0.5", at("unembed.hook_out", lambda x: put(x, -1, 0.5 * x[-1]))),
         "embed": ("hook scale hook_embed[1]=0.5", at("hook_embed", lambda x: put(x, 1, 0.5 * x[1]))),
         "pre": ("hook scale blocks.1.mlp.hook_pre=1.2", at("blocks.1.mlp.hook_pre", lambda x: 1.2 * x)),
@@ -191,7 +195,8 @@ def one(probe, x):
 WRITES = [("ablate neuron", "gpt2"), ("ablate head", "neox-parallel"), ("steer", "gemma2"), ("set", "gpt2"), ("scale", "neox-parallel"),
           ("project", "gemma2"), ("scale of a norm", "gpt2"), ("scale of a norm", "gemma2"), ("final norm's scale", "neox-parallel"),
           ("normalized", "gpt2"), ("pattern", "gemma2"), ("scores", "gemma2"), ("scores", "neox-parallel"), ("q", "gpt2"),
-          ("logits", "gemma2"), ("logits", "gpt2"), ("embed", "neox-parallel"), ("pre", "gemma2")]
+          ("logits", "gemma2"), ("logits", "gpt2"), ("embed", "neox-parallel"), ("pre", "gemma2"), ("scale of heads", "qwen3"),
+          ("normalized heads", "qwen3")]
 
 
 @pytest.mark.parametrize("which, name", WRITES)
@@ -199,7 +204,8 @@ def test_through_hooks_that_write(probe, models, name, which):
     m = models[name]
     ids, terms = text(m, 7, 7), [("nll", 6, 3, 1.0, None), ("logit", 4, 2, -0.5, None)]
     line, edit = written(m, probe, which)
-    a = probe.ask(MODELS / name, "threads 1", line, "want *", seq(ids), terms=terms)
+    rows = ["rows 7"] if which == "scale of heads" else []  # no room behind what is kept of them
+    a = probe.ask(MODELS / name, "threads 1", *rows, line, "want *", seq(ids), terms=terms)
     points = points_of(m, ids, edit)
     for point in ("unembed.hook_out", "blocks.1.hook_resid_post"):  # the hook did what the test thinks
         assert np.abs(a["value:" + point] - points[point]).max() <= 2e-5 * np.abs(points[point]).max()
@@ -265,7 +271,7 @@ def within(a, probe, model, *lines, **more):
     return enough
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama-gqa-bf16", "neox-parallel", "gemma2"])
+@pytest.mark.parametrize("name", ["gpt2", "llama-gqa-bf16", "neox-parallel", "gemma2", "qwen3"])
 def test_bits(probe, models, name):
     """Threads, tables, bounds of memory (weights and activations made again), what is asked for, hooks that listen: no bit changes."""
     m = models[name]

@@ -36,7 +36,7 @@ def test_tensors_are_those_of_the_class(name, tmp_path):
     assert different({**ours, first: -ours[first]}, theirs) == [first]
 
 
-@pytest.mark.parametrize("name", ["gemma2", "llama-gqa-bf16", "llama-llama3-v4", "mistral-window-f16"])
+@pytest.mark.parametrize("name", ["gemma2", "llama-gqa-bf16", "llama-llama3-v4", "mistral-window-f16", "qwen2", "qwen3"])
 def test_numbers_are_those_of_the_file(name, tmp_path):
     """The configuration, as far as both say it. A class's own defaults may be left out."""
     weir("rome", "merge", "-m", MODELS / f"{name}.gguf", "-o", tmp_path / "out", "-q").ok()

@@ -102,7 +102,9 @@ class Edited(reference.Capture):
     def rotary(self, original):
         def apply_rotary_pos_emb(q, k, *args, **kwargs):
             a = f"blocks.{self.layer}.attn."
-            q, k = original(self.heads(a + "hook_q", q), self.heads(a + "hook_k", k), *args, **kwargs)
+            if not self.roles["q_norm"]:
+                q, k = self.heads(a + "hook_q", q), self.heads(a + "hook_k", k)
+            q, k = original(q, k, *args, **kwargs)
             return self.heads(a + "hook_rot_q", q), self.heads(a + "hook_rot_k", k)
         return apply_rotary_pos_emb
 

@@ -20,7 +20,8 @@ import reference
 import tiny
 
 GOLDEN = models.ROOT / "tests" / "golden"
-TINY = ["gpt2", "llama-gqa-bf16", "llama-llama3-v4", "mistral-window-f16", "neox-parallel", "gemma2", "llama-q4_0"]
+TINY = ["gpt2", "llama-gqa-bf16", "llama-llama3-v4", "mistral-window-f16", "neox-parallel", "gemma2", "qwen2",
+        "qwen3", "llama-q4_0"]
 TINY_ROWS = 9
 LINES = [0, 4, 9]  # of brook's sentences
 UNITS = 8          # of a row that are kept

@@ -69,6 +69,15 @@ def function(model, name, make):
         yield
 
 
+@contextlib.contextmanager
+def together(contexts):
+    """Several changes as one mistake; none of them before it is entered."""
+    with contextlib.ExitStack() as stack:
+        for c in contexts:
+            stack.enter_context(c)
+        yield
+
+
 # --- RoPE
 def rotary(model):
     return getattr(getattr(model, ROLES[model.config.model_type]["base"]), "rotary_emb", None)
@@ -169,10 +178,85 @@ def mean_not_subtracted(model):
 
     def rms(n):
         return lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + n.eps) * n.weight + n.bias
-    stack = contextlib.ExitStack()
-    for n in ln:
-        stack.enter_context(attributes([n], "forward", lambda old, n=n: rms(n)))
-    return stack
+    return together([attributes([n], "forward", lambda old, n=n: rms(n)) for n in ln])
+
+
+# --- norms of heads
+def head_norms(model):
+    r = ROLES[model.config.model_type]
+    return [(getattr(a, r["q_norm"]), getattr(a, r["k_norm"])) for a in attentions(model)] if r["q_norm"] else []
+
+
+def head_norm_left_out(model):
+    flat = [n for pair in head_norms(model) for n in pair]
+    return attributes(flat, "forward", lambda old: lambda x: old(x) * 0 + x) if flat else None
+
+
+def head_norm_of_keys_left_out(model):
+    keys = [k for _, k in head_norms(model)]
+    return attributes(keys, "forward", lambda old: lambda x: old(x) * 0 + x) if keys else None
+
+
+def head_gain_left_out(model):
+    flat = [n.weight for pair in head_norms(model) for n in pair]
+    return weights(flat, torch.ones_like) if flat else None
+
+
+def head_gains_swapped(model):
+    pairs = head_norms(model)
+    if not pairs:
+        return None
+
+    @contextlib.contextmanager
+    def swap():
+        def both():
+            with torch.no_grad():
+                for q, k in pairs:
+                    old = q.weight.clone()
+                    q.weight.copy_(k.weight)
+                    k.weight.copy_(old)
+        both()
+        try:
+            yield
+        finally:
+            both()
+    return swap()
+
+
+def head_norm_over_all_heads(model):
+    """One length for all heads of a token, as OLMo 2 has it."""
+    flat = [n for pair in head_norms(model) for n in pair]
+
+    def wide(n):
+        def forward(x):
+            every = x.pow(2).mean((-2, -1), keepdim=True) + n.variance_epsilon
+            return torch.rsqrt(every.expand(*x.shape[:-1], 1)) * x * n.weight
+        return forward
+    if not flat or all(a.q_proj.out_features == model.config.head_dim for a in attentions(model)):
+        return None
+    return together([attributes([n], "forward", lambda old, n=n: wide(n)) for n in flat])
+
+
+def head_norm_behind_rope(model):
+    pairs, seen = head_norms(model), {}
+    if not pairs:
+        return None
+
+    def later(name):
+        def of(old):
+            def forward(x):
+                seen[name] = old
+                return old(x) * 0 + x
+            return forward
+        return of
+
+    def make(original):
+        def apply(q, k, *args, **kwargs):
+            q, k = original(q, k, *args, **kwargs)
+            return seen["q"](q), seen["k"](k)
+        return apply
+    return together([attributes([q for q, _ in pairs], "forward", later("q")),
+                     attributes([k for _, k in pairs], "forward", later("k")), function(model, "apply_rotary_pos_emb", make)])
 
 
 # --- activations
@@ -230,7 +314,7 @@ def logit_cap_off(model):
 
 def window(model, change):
     w = getattr(model.config, "sliding_window", None)
-    if not w or model.config.model_type not in ("mistral", "gemma2"):
+    if not w or model.config.model_type not in ("mistral", "gemma2", "qwen2", "qwen3"):
         return None
     return attributes([model.config], "sliding_window", lambda w: w + change)
 
@@ -245,7 +329,7 @@ def window_minus_one(model):
 
 def windows_on_the_other_layers(model):
     types = getattr(model.config, "layer_types", None)
-    if model.config.model_type != "gemma2" or not types:
+    if not types or len(set(types)) < 2:
         return None
     other = {"full_attention": "sliding_attention", "sliding_attention": "full_attention"}
     return attributes([model.config], "layer_types", [other[t] for t in types])
@@ -328,6 +412,7 @@ def last_norm_left_out(model):
 ALL = [
     rope_pairing, rope_scaling_off, rope_theta, rope_direction, rope_position_from_one, rope_all_dimensions,
     norm_gain_without_one, norm_gain_with_one, eps_times_ten, post_norm_left_out, mean_not_subtracted,
+    head_norm_left_out, head_norm_of_keys_left_out, head_gain_left_out, head_gains_swapped, head_norm_over_all_heads, head_norm_behind_rope,
     other_activation, gate_and_up_swapped,
     scale_off_by_a_thousandth, scale_of_width, score_cap_off, logit_cap_off, window_plus_one, window_minus_one,
     windows_on_the_other_layers, no_causal_mask, kv_heads_tiled, qkv_order,

@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 LLAMA = dict(
     base="model", embed="embed_tokens", pos=None, blocks="layers", ln_final="norm",
     ln1="input_layernorm", attn="self_attn", o="o_proj", ln2="post_attention_layernorm",
-    ln1_post=None, ln2_post=None, mlp="mlp", up="up_proj", act="act_fn", down="down_proj", parallel=lambda c: False,
+    q_norm=None, k_norm=None, ln1_post=None, ln2_post=None, mlp="mlp", up="up_proj", act="act_fn", down="down_proj", parallel=lambda c: False,
 )
 # Where each part of a block is in Hugging Face's modules.
 ROLES = {
@@ -32,6 +32,8 @@ ROLES = {
     ),
     "llama": LLAMA,
     "mistral": LLAMA,
+    "qwen2": LLAMA,
+    "qwen3": dict(LLAMA, q_norm="q_norm", k_norm="k_norm"),
     "gpt_neox": dict(
         LLAMA, base="gpt_neox", embed="embed_in", ln_final="final_layer_norm", attn="attention", o="dense",
         up=None, act="act", down="dense_4h_to_h", parallel=lambda c: c.use_parallel_residual,
@@ -132,8 +134,9 @@ class Capture:
     def rotary(self, original):
         def apply_rotary_pos_emb(q, k, *args, **kwargs):
             a = f"blocks.{self.layer}.attn."
-            self.put(a + "hook_q", q[0].transpose(0, 1))
-            self.put(a + "hook_k", k[0].transpose(0, 1))
+            if not self.roles["q_norm"]:  # norms of heads stand before: see watch_block
+                self.put(a + "hook_q", q[0].transpose(0, 1))
+                self.put(a + "hook_k", k[0].transpose(0, 1))
             q2, k2 = original(q, k, *args, **kwargs)
             self.put(a + "hook_rot_q", q2[0].transpose(0, 1))
             self.put(a + "hook_rot_k", k2[0].transpose(0, 1))
@@ -198,6 +201,10 @@ class Capture:
         self.on(block, enter, self.keep(p + "hook_resid_post"))
         self.watch_norm(part("ln1"), p + "ln1.")
         self.watch_norm(part("ln2"), p + "ln2.")
+        for x in "qk" if r["q_norm"] else "":
+            norm = getattr(part("attn"), r[x + "_norm"])
+            self.on(norm, pre=self.keep(f"{p}attn.hook_{x}"))
+            self.watch_norm(norm, f"{p}attn.{x}_norm.")
         attn_end, mlp_end = part("attn"), part("mlp")
         if r["ln1_post"]:
             attn_end, mlp_end = part("ln1_post"), part("ln2_post")

@@ -31,6 +31,8 @@ THEIRS = [
     (B + r"attn\.hook_out", "attention's output, before a norm behind it", None),
     (B + r"attn\.(q|k|v)\.hook_in", "input of a projection", r"blocks.\1.ln1.hook_out"),
     (B + r"attn\.(q|k|v)\.hook_out", "output of a projection", r"blocks.\1.attn.hook_\2"),
+    (B + r"attn\.(q|k)_norm\.hook_in", "what a norm of heads reads", r"blocks.\1.attn.hook_\2"),
+    (B + r"attn\.hook_(q|k)_normed", "behind a norm of heads", r"blocks.\1.attn.\2_norm.hook_out"),
     (B + r"attn\.qkv\.hook_(in|out)", "fused projection: weir gives q, k and v apart, whatever the file's layout", None),
     (B + r"attn\.o\.hook_in", "input of the output projection", r"blocks.\1.attn.hook_z"),
     (B + r"attn\.o\.hook_out", "attention's output, before a norm behind it", None),
@@ -121,7 +123,7 @@ def test_values(loaded, bridge, tmp_path):
         if mine is None:
             continue
         v = cache[name][0].float().numpy()
-        if name.endswith(("hook_attn_scores", "hook_pattern")):
+        if name.endswith(("hook_attn_scores", "hook_pattern")) or re.search(r"attn\.(q|k)_norm\.|_normed$", name):  # heads come first
             v = v.swapaxes(0, 1)
         v = v.reshape(got[mine].shape)
         # Both are fp32: each may be off by its own error.

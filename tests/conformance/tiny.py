@@ -32,6 +32,7 @@ TORCH = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 GPT2 = dict(vocab_size=67, n_positions=24, n_layer=2, bos_token_id=0, eos_token_id=0)
 LLAMA = dict(vocab_size=71, max_position_embeddings=24, rms_norm_eps=1e-5)
 NEOX = dict(vocab_size=80, max_position_embeddings=24)
+QWEN = dict(vocab_size=59, max_position_embeddings=24)
 GEMMA = dict(vocab_size=61, max_position_embeddings=24, sliding_window=5)
 
 
@@ -109,6 +110,24 @@ CHECKPOINTS = {
     "llama-kquants": (
         "llama", "Llama", dict(SUPER_LLAMA, tie_word_embeddings=True),
         dict(quant=K_TYPES, notes="every K type in one file; 0.9 MB as F32")),
+    "qwen2": (
+        "qwen2", "Qwen2", sizes(QWEN, C=24, F=39, L=2, H=4, K=2, tie_word_embeddings=True, rope_parameters=rope_of(theta=900.0)),
+        dict(notes="biases on q, k, v alone; tied")),
+    "qwen2-window-bf16": (
+        "qwen2", "Qwen2",
+        sizes(QWEN, C=20, F=33, L=3, H=2, K=1, use_sliding_window=True, sliding_window=5, max_window_layers=1),
+        dict(dtype="BF16", v4=True, drop=["layer_types"], gguf=False, notes="window 5 from layer 1 on; untied")),
+    "qwen2-q8_0": ("qwen2", "Qwen2", sizes(QWEN, C=32, F=64, L=1, H=2, K=1), dict(quant=Q.Q8_0)),
+    "qwen3": (
+        "qwen3", "Qwen3", sizes(QWEN, C=26, F=35, L=2, H=4, K=2, D=10, rms_norm_eps=1e-3),
+        dict(notes="norms of heads; head size 10 is not 26/4; untied; large eps")),
+    "qwen3-bias-window-f16": (
+        "qwen3", "Qwen3",
+        sizes(QWEN, C=22, F=31, L=3, H=6, K=2, D=8, attention_bias=True, tie_word_embeddings=True, use_sliding_window=True,
+              sliding_window=6, layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
+        dict(dtype="F16", gguf=False, notes="attention biases, of o too; layer_types of its own; width of heads above C; tied")),
+    "qwen3-q4_0": (
+        "qwen3", "Qwen3", sizes(QWEN, C=32, F=64, L=1, H=4, K=1, D=16), dict(quant=Q.Q4_0, notes="wide heads in blocks")),
     "neox-parallel": (
         "gpt_neox", "GPTNeoX", sizes(NEOX, C=30, F=41, L=2, H=3, rope_parameters=rope_of(partial_rotary_factor=0.4)),
         dict(notes="parallel sublayers; 4 of 10 dimensions turned; exact gelu; padded vocabulary (say 77 of 80)")),
@@ -270,12 +289,14 @@ BLOCK_NAMES = {
                  "attention.dense": "attn_output", "post_attention_layernorm": "ffn_norm",
                  "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down"},
 }
+BLOCK_NAMES["qwen2"] = BLOCK_NAMES["llama"]
+BLOCK_NAMES["qwen3"] = {**BLOCK_NAMES["llama"], "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm"}
 BLOCK_NAMES["gemma2"] = dict(BLOCK_NAMES["llama"], post_attention_layernorm="post_attention_norm",
                              pre_feedforward_layernorm="ffn_norm", post_feedforward_layernorm="post_ffw_norm")
 OUTER_NAMES = {"transformer.wte": "token_embd", "transformer.wpe": "position_embd", "transformer.ln_f": "output_norm",
                "model.embed_tokens": "token_embd", "model.norm": "output_norm", "gpt_neox.embed_in": "token_embd",
                "gpt_neox.final_layer_norm": "output_norm", "embed_out": "output", "lm_head": "output"}
-ARCH = {"gpt2": "gpt2", "llama": "llama", "gpt_neox": "gptneox", "gemma2": "gemma2"}
+ARCH = {"gpt2": "gpt2", "llama": "llama", "gpt_neox": "gptneox", "gemma2": "gemma2", "qwen2": "qwen2", "qwen3": "qwen3"}
 
 
 def gguf_name(name, family):
@@ -329,8 +350,10 @@ def write_meta(w, cfg, family, ctx):
         return
     w.add_vocab_size(cfg.vocab_size)
     w.add_head_count_kv(cfg.num_key_value_heads)
-    w.add_key_length(cfg.head_dim)
-    w.add_value_length(cfg.head_dim)
+    head_size = getattr(cfg, "head_dim", None) or cfg.hidden_size // cfg.num_attention_heads
+    if family != "qwen2":  # its head size is no choice
+        w.add_key_length(head_size)
+        w.add_value_length(head_size)
     w.add_layer_norm_rms_eps(cfg.rms_norm_eps)
     w.add_rope_freq_base(rope["rope_theta"])
     if getattr(cfg, "sliding_window", None):
@@ -339,7 +362,7 @@ def write_meta(w, cfg, family, ctx):
         w.add_attn_logit_softcapping(cfg.attn_logit_softcapping)
         w.add_final_logit_softcapping(cfg.final_logit_softcapping)
         return
-    w.add_rope_dimension_count(cfg.head_dim)
+    w.add_rope_dimension_count(head_size)
     if rope["rope_type"] == "linear":
         w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         w.add_rope_scaling_factor(rope["factor"])

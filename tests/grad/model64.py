@@ -83,7 +83,7 @@ class Model:
             return {"ln1": both("input_layernorm"), "ln2": both("post_attention_layernorm"), "q": part(0), "k": part(1), "v": part(2),
                     "o": both("attention.dense"), "pre": both("mlp.dense_h_to_4h"), "down": both("mlp.dense_4h_to_h")}
         p = f"model.layers.{l}."
-        one = lambda n: (w[p + n + ".weight"].T, 0)
+        one = lambda n: (w[p + n + ".weight"].T, w.get(p + n + ".bias", 0))
         norm = lambda n: (w[p + n + ".weight"] + self.gemma, 0)
         y = {n[0]: one(f"self_attn.{n}_proj") for n in "qkvo"}
         y.update(pre=one("mlp.gate_proj"), up=one("mlp.up_proj"), down=one("mlp.down_proj"), ln1=norm("input_layernorm"))
@@ -92,6 +92,8 @@ class Model:
                      ln2_post=norm("post_feedforward_layernorm"))
         else:
             y["ln2"] = norm("post_attention_layernorm")
+        if self.family == "qwen3":
+            y.update({n: norm(f"self_attn.{n}") for n in ("q_norm", "k_norm")})
         return y
 
     def ends(self):
@@ -139,6 +141,8 @@ class Model:
     def attention(self, see, l, h, w):
         T, p = len(h), f"blocks.{l}."
         q, k, v = (see(f"{p}attn.hook_{n}", (h @ w[n][0] + w[n][1]).reshape(T, -1, self.D)) for n in "qkv")
+        if "q_norm" in w:
+            q, k = (self.norm(see, f"{p}attn.{n}", x, w[n]) for n, x in (("q_norm", q), ("k_norm", k)))
         if not self.gpt2:
             q, k = see(f"{p}attn.hook_rot_q", self.turn(q)), see(f"{p}attn.hook_rot_k", self.turn(k))
         group = self.H // self.K
@@ -147,7 +151,7 @@ class Model:
         if self.cap:
             s = self.cap * np.tanh(s / self.cap)
         window = self.config.get("sliding_window")
-        if self.gemma and self.config["layer_types"][l] != "sliding_attention":
+        if self.config.get("layer_types", ["sliding_attention"] * self.L)[l] != "sliding_attention":
             window = None
         i, j = np.arange(T)[:, None], np.arange(T)[None]
         seen = (j <= i) & (i - j < (window or T))

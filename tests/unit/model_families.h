@@ -237,6 +237,62 @@ static inline void mf_gemma2_gguf(mf_checkpoint *k, mf_meta *m, const mf_sizes *
     mf_norm(k, "output_norm", -1, s->C, false, 1, "lnf");
 }
 
+/* --- Qwen 2 (biases on q, k and v alone) and 3 (norms of heads; bias: on q, k, v and o) */
+static inline void mf_qwen_hf(mf_checkpoint *k, const mf_sizes *s, const char *dtype, bool three, bool bias, bool tied,
+                              const char *more)
+{
+    char all[512];
+    mf_begin(k);
+    snprintf(all, sizeof all, "\"tie_word_embeddings\":%s%s%s%s", tied ? "true" : "false",
+             three && bias ? ",\"attention_bias\":true" : "", *more ? "," : "", more);
+    mf_config_llama(k, three ? "qwen3" : "qwen2", s, all);
+    mf_add(k, "model.embed_tokens.weight", dtype, s->V, s->C, "embed");
+    for (int64_t l = 0; l < s->L; l++) {
+        mf_norm(k, "model.layers.#.input_layernorm", l, s->C, false, 0, "ln1");
+        mf_linear(k, "model.layers.#.self_attn.q_proj", l, dtype, s->H * s->D, s->C, bias, MF_AS_IS, 0, "q");
+        mf_linear(k, "model.layers.#.self_attn.k_proj", l, dtype, s->K * s->D, s->C, bias, MF_AS_IS, 0, "k");
+        mf_linear(k, "model.layers.#.self_attn.v_proj", l, dtype, s->K * s->D, s->C, bias, MF_AS_IS, 0, "v");
+        mf_linear(k, "model.layers.#.self_attn.o_proj", l, dtype, s->C, s->H * s->D, three && bias, MF_AS_IS, 0, "o");
+        if (three) {
+            mf_norm(k, "model.layers.#.self_attn.q_norm", l, s->D, false, 0, "q norm");
+            mf_norm(k, "model.layers.#.self_attn.k_norm", l, s->D, false, 0, "k norm");
+        }
+        mf_norm(k, "model.layers.#.post_attention_layernorm", l, s->C, false, 0, "ln2");
+        mf_linear(k, "model.layers.#.mlp.gate_proj", l, dtype, s->F, s->C, false, MF_AS_IS, 0, "pre");
+        mf_linear(k, "model.layers.#.mlp.up_proj", l, dtype, s->F, s->C, false, MF_AS_IS, 0, "up");
+        mf_linear(k, "model.layers.#.mlp.down_proj", l, dtype, s->C, s->F, false, MF_AS_IS, 0, "down");
+    }
+    mf_norm(k, "model.norm", -1, s->C, false, 0, "lnf");
+    if (!tied)
+        mf_add(k, "lm_head.weight", dtype, s->V, s->C, "head");
+}
+
+static inline void mf_qwen_gguf(mf_checkpoint *k, mf_meta *m, const mf_sizes *s, const char *dtype, bool three,
+                                bool bias, bool tied)
+{
+    mf_begin(k);
+    mf_gguf_llama_keys(m, three ? "qwen3" : "qwen2", s);
+    mf_add(k, "token_embd.weight", dtype, s->V, s->C, "embed");
+    for (int64_t l = 0; l < s->L; l++) {
+        mf_norm(k, "blk.#.attn_norm", l, s->C, false, 0, "ln1");
+        mf_linear(k, "blk.#.attn_q", l, dtype, s->H * s->D, s->C, bias, MF_AS_IS, 0, "q");
+        mf_linear(k, "blk.#.attn_k", l, dtype, s->K * s->D, s->C, bias, MF_AS_IS, 0, "k");
+        mf_linear(k, "blk.#.attn_v", l, dtype, s->K * s->D, s->C, bias, MF_AS_IS, 0, "v");
+        mf_linear(k, "blk.#.attn_output", l, dtype, s->C, s->H * s->D, three && bias, MF_AS_IS, 0, "o");
+        if (three) {
+            mf_norm(k, "blk.#.attn_q_norm", l, s->D, false, 0, "q norm");
+            mf_norm(k, "blk.#.attn_k_norm", l, s->D, false, 0, "k norm");
+        }
+        mf_norm(k, "blk.#.ffn_norm", l, s->C, false, 0, "ln2");
+        mf_linear(k, "blk.#.ffn_gate", l, dtype, s->F, s->C, false, MF_AS_IS, 0, "pre");
+        mf_linear(k, "blk.#.ffn_up", l, dtype, s->F, s->C, false, MF_AS_IS, 0, "up");
+        mf_linear(k, "blk.#.ffn_down", l, dtype, s->C, s->F, false, MF_AS_IS, 0, "down");
+    }
+    mf_norm(k, "output_norm", -1, s->C, false, 0, "lnf");
+    if (!tied)
+        mf_add(k, "output.weight", dtype, s->V, s->C, "head");
+}
+
 /* --- GPT-NeoX */
 static inline void mf_neox_hf(mf_checkpoint *k, const mf_sizes *s, const char *dtype, const char *more)
 {

@@ -19,7 +19,9 @@
 #define KIT_MISTRAL "tests/golden/models/mistral-window-f16"
 #define KIT_NEOX "tests/golden/models/neox-parallel"
 #define KIT_GEMMA "tests/golden/models/gemma2"
-static const char *const kit_models[] = {KIT_GPT2, KIT_LLAMA, KIT_LLAMA3, KIT_MISTRAL, KIT_NEOX, KIT_GEMMA};
+#define KIT_QWEN2 "tests/golden/models/qwen2"
+#define KIT_QWEN3 "tests/golden/models/qwen3"
+static const char *const kit_models[] = {KIT_GPT2, KIT_LLAMA, KIT_LLAMA3, KIT_MISTRAL, KIT_NEOX, KIT_GEMMA, KIT_QWEN3};
 enum { KIT_MODELS = sizeof kit_models / sizeof *kit_models };
 
 static inline void kit_ok(weir_status st, const weir_err *err)

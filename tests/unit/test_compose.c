@@ -11,7 +11,7 @@
 
 enum { UNITS = 3, MOST = 16 };
 
-static const char *const files[] = {KIT_GPT2, KIT_LLAMA, KIT_LLAMA3, KIT_MISTRAL, KIT_NEOX, KIT_GEMMA};
+static const char *const files[] = {KIT_GPT2, KIT_LLAMA, KIT_LLAMA3, KIT_MISTRAL, KIT_NEOX, KIT_GEMMA, KIT_QWEN3};
 enum { FILES = sizeof files / sizeof *files };
 
 /* --- whole matrices [C,C] */

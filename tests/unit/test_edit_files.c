@@ -445,7 +445,7 @@ static bool always(void *user)
     return true;
 }
 
-static const char *const ggufs[] = {"gemma2", "gpt2", "llama-gqa-bf16", "llama-q4_0", "neox-parallel"};
+static const char *const ggufs[] = {"gemma2", "gpt2", "llama-gqa-bf16", "llama-q4_0", "neox-parallel", "qwen2", "qwen3"};
 
 /* GGUF files become directories in F32: rows of heads, fused and turned matrices are where the class has them. */
 static void test_merged_gguf(void **state)

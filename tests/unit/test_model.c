@@ -71,9 +71,10 @@ static void check_norm(const weir_normw *w, int64_t c, const char *what, int64_t
 
 typedef struct want {
     const mf_sizes *s;
-    bool attn_bias, mlp_bias, norm_bias, gated, post, tied;
-    int fused;  /* 0: separate, 1: [q;k;v], 2: head by head */
-    float plus; /* of the norms' weights */
+    bool attn_bias, mlp_bias, norm_bias, gated, post, tied, head_norms;
+    bool no_o_bias; /* although q, k and v have one */
+    int fused;      /* 0: separate, 1: [q;k;v], 2: head by head */
+    float plus;     /* of the norms' weights */
 } want;
 
 static void check_part(const weir_linear *y, int part, int64_t l, const want *w)
@@ -98,7 +99,7 @@ static void check_layer(const weir_layer *y, int64_t l, const want *w)
     check_part(&y->k, 1, l, w);
     check_part(&y->v, 2, l, w);
     snprintf(name, sizeof name, "%s", mf_weight("o", l));
-    check_linear(&y->o, s->C, s->H * s->D, (expected){.value = name}, w->attn_bias);
+    check_linear(&y->o, s->C, s->H * s->D, (expected){.value = name}, w->attn_bias && !w->no_o_bias);
     snprintf(name, sizeof name, "%s", mf_weight("pre", l));
     check_linear(&y->pre, s->F, s->C, (expected){.value = name}, w->mlp_bias);
     snprintf(name, sizeof name, "%s", mf_weight("down", l));
@@ -108,6 +109,13 @@ static void check_layer(const weir_layer *y, int64_t l, const want *w)
         check_linear(&y->up, s->F, s->C, (expected){.value = name}, w->mlp_bias);
     else
         assert_null(y->up.w);
+    if (w->head_norms) {
+        check_norm(&y->q_norm, s->D, "q norm", l, false, 0);
+        check_norm(&y->k_norm, s->D, "k norm", l, false, 0);
+    } else {
+        assert_null(y->q_norm.w);
+        assert_null(y->k_norm.w);
+    }
     check_norm(&y->ln1, s->C, "ln1", l, w->norm_bias, w->plus);
     check_norm(&y->ln2, s->C, "ln2", l, w->norm_bias, w->plus);
     if (w->post) {
@@ -258,6 +266,29 @@ static void test_gemma2(void **state)
     }
 }
 
+static void test_qwen(void **state)
+{
+    (void)state;
+    mf_checkpoint k;
+    mf_meta meta;
+    for (int i = 0; i < 3; i++)
+        for (int three = 0; three < 2; three++)
+            for (int bias = !three; bias < 2; bias++) { /* Qwen 2 always has them */
+                want w = {.s = &MF_LLAMA,
+                          .attn_bias = bias,
+                          .no_o_bias = !three,
+                          .gated = true,
+                          .tied = bias,
+                          .head_norms = three};
+                mf_qwen_hf(&k, w.s, TYPES[i], three, bias, bias, "");
+                mf_write_hf(&k);
+                check_model(&k, &w);
+                mf_qwen_gguf(&k, &meta, w.s, TYPES[i], three, bias, bias);
+                mf_write_gguf(&k, &meta);
+                check_model(&k, &w);
+            }
+}
+
 static void test_gpt_neox(void **state)
 {
     (void)state;
@@ -397,9 +428,16 @@ static void test_layer_range(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gpt2),    cmocka_unit_test(test_gpt2_bare), cmocka_unit_test(test_llama),
-        cmocka_unit_test(test_gemma2),  cmocka_unit_test(test_gpt_neox),  cmocka_unit_test(test_comparison_can_fail),
-        cmocka_unit_test(test_threads), cmocka_unit_test(test_keep),      cmocka_unit_test(test_layer_range),
+        cmocka_unit_test(test_gpt2),
+        cmocka_unit_test(test_gpt2_bare),
+        cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_gemma2),
+        cmocka_unit_test(test_qwen),
+        cmocka_unit_test(test_gpt_neox),
+        cmocka_unit_test(test_comparison_can_fail),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_layer_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

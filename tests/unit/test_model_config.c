@@ -408,6 +408,68 @@ static void test_gemma2_gguf_pattern(void **state)
     done(m, &k);
 }
 
+/* --- Qwen */
+
+static void test_qwen(void **state)
+{
+    (void)state;
+    mf_checkpoint k;
+    mf_meta meta;
+    for (int three = 0; three < 2; three++) {
+        mf_qwen_hf(&k, &MF_LLAMA, "F32", three, !three, true, "");
+        weir_model *m = open_hf(&k);
+        const weir_spec *s = weir_model_spec(m);
+        assert_true(s->rms && s->gated && !s->post_norms && s->qk_norms == (three == 1));
+        assert_true(s->eps == 1e-6f && s->attn_scale == 0.5f && s->norm_offset == 0 && s->act == WEIR_ACT_SILU);
+        assert_int_equal(window_of(m, 1), 0);
+        assert_non_null(strstr(log_text, three ? "the defaults of qwen3 hold" : "the defaults of qwen2 hold"));
+        assert_string_equal(weir_model_info_of(m)->family, three ? "qwen3" : "qwen2");
+        done(m, &k);
+        mf_qwen_gguf(&k, &meta, &MF_LLAMA, "F32", three, !three, true);
+        mf_write_gguf(&k, &meta);
+        m = open_logged(&k);
+        assert_true(weir_model_spec(m)->qk_norms == (three == 1));
+        assert_int_equal(window_of(m, 1), 0);
+        done(m, &k);
+    }
+    static const mf_sizes WIDE = {1, 18, 23, 2, 2, 128, 17, 12}; /* 128 is Qwen 3's head size where none is given */
+    mf_qwen_hf(&k, &WIDE, "F32", true, false, true, "");
+    edit(&k, "\"head_dim\":128,", "");
+    weir_model *m = open_hf(&k);
+    assert_int_equal(weir_model_info_of(m)->D, 128);
+    done(m, &k);
+}
+
+/* Windows: switched on, from a layer on, or as the file lists them. */
+static void test_qwen_windows(void **state)
+{
+    (void)state;
+    static const mf_sizes SIZES = {3, 18, 23, 6, 2, 4, 17, 12};
+    static const struct {
+        const char *more;
+        int64_t window[3];
+    } CASE[] = {
+        {"\"sliding_window\":5,\"max_window_layers\":1", {0, 0, 0}},
+        {"\"use_sliding_window\":false,\"sliding_window\":5,\"max_window_layers\":0", {0, 0, 0}},
+        {"\"use_sliding_window\":true,\"sliding_window\":5,\"max_window_layers\":1", {0, 5, 5}},
+        {"\"use_sliding_window\":true,\"sliding_window\":5,\"max_window_layers\":0", {5, 5, 5}},
+        {"\"use_sliding_window\":true,\"sliding_window\":5", {0, 0, 0}},
+        {"\"use_sliding_window\":true,\"sliding_window\":null,\"max_window_layers\":1", {0, 0, 0}},
+        {"\"use_sliding_window\":true,\"max_window_layers\":2", {0, 0, 4096}},
+        {"\"use_sliding_window\":true,\"sliding_window\":5,\"max_window_layers\":0,\"layer_types\":"
+         "[\"sliding_attention\",\"full_attention\",\"sliding_attention\"]",
+         {5, 0, 5}},
+    };
+    for (size_t i = 0; i < 2 * (sizeof CASE / sizeof *CASE); i++) {
+        mf_checkpoint k;
+        mf_qwen_hf(&k, &SIZES, "F32", i % 2, !(i % 2), true, CASE[i / 2].more);
+        weir_model *m = open_hf(&k);
+        for (int64_t l = 0; l < 3; l++)
+            assert_int_equal(window_of(m, l), CASE[i / 2].window[l]);
+        done(m, &k);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +484,8 @@ int main(void)
         cmocka_unit_test(test_gpt2_buffers),
         cmocka_unit_test(test_tie),
         cmocka_unit_test(test_gpt_neox),
+        cmocka_unit_test(test_qwen),
+        cmocka_unit_test(test_qwen_windows),
         cmocka_unit_test(test_gemma2),
         cmocka_unit_test(test_gemma2_gguf),
         cmocka_unit_test(test_gemma2_gguf_27b),

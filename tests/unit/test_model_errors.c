@@ -34,8 +34,13 @@ typedef struct config_case {
 } config_case;
 
 static const config_case CONFIG[] = {
-    {"\"llama\"", "\"qwen2\"", WEIR_E_UNSUPPORTED, "config.json: at byte ",
-     "model_type: \"qwen2\" is not supported; weir runs gemma2, gpt2"},
+    {"\"llama\"", "\"rwkv\"", WEIR_E_UNSUPPORTED, "config.json: at byte ",
+     "model_type: \"rwkv\" is not supported; weir runs gemma2, gpt2"},
+    {"\"llama\"", "\"qwen2_moe\"", WEIR_E_UNSUPPORTED, "model_type: \"qwen2_moe\" is not supported",
+     "gpt_neox, llama, mistral, qwen2, qwen3"},
+    {"\"llama\"", "\"qwen3_moe\"", WEIR_E_UNSUPPORTED, "model_type: \"qwen3_moe\" is not supported", NULL},
+    {"\"llama\"", "\"qwen3_next\"", WEIR_E_UNSUPPORTED, "model_type: \"qwen3_next\" is not supported", NULL},
+    {"\"llama\"", "\"qwen2_vl\"", WEIR_E_UNSUPPORTED, "model_type: \"qwen2_vl\" is not supported", NULL},
     {"\"model_type\"", "\"modeltype\"", WEIR_E_FORMAT, "no model_type", NULL},
     {"\"llama\"", "7", WEIR_E_FORMAT, "model_type: a string was expected", NULL},
     {"{\"model", "[\"model", WEIR_E_FORMAT, "config.json: at byte 0", "an object was expected, found an array"},
@@ -135,6 +140,45 @@ static void test_config_other_families(void **state)
     mf_gemma2_hf(&k, &MF_GEMMA, "F32", "\"use_bidirectional_attention\":true");
     mf_write_hf(&k);
     refused(&k, WEIR_E_UNSUPPORTED, "use_bidirectional_attention: true is not supported", NULL);
+}
+
+static void test_qwen(void **state)
+{
+    (void)state;
+    static const struct {
+        bool three, gguf;
+        const char *name;
+    } NEEDED[] = {{false, false, "model.layers.1.self_attn.k_proj.bias"},
+                  {false, true, "blk.0.attn_v.bias"},
+                  {true, false, "model.layers.0.self_attn.q_norm.weight"},
+                  {true, true, "blk.1.attn_k_norm.weight"}};
+    static const char *const MORE[][2] = {
+        {"\"layer_types\":[\"sliding_attention\",\"full_attention\"]", "layer_types has sliding_attention, but"},
+        {"\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4.0}", "RoPE of type \"yarn\" is not supported"}};
+    mf_checkpoint k;
+    mf_meta m;
+    char piece[120];
+    for (int i = 0; i < 4; i++) {
+        NEEDED[i].gguf ? mf_qwen_gguf(&k, &m, &MF_LLAMA, "F32", NEEDED[i].three, !NEEDED[i].three, true)
+                       : mf_qwen_hf(&k, &MF_LLAMA, "F32", NEEDED[i].three, !NEEDED[i].three, true, "");
+        mf_drop(&k, NEEDED[i].name);
+        NEEDED[i].gguf ? mf_write_gguf(&k, &m) : mf_write_hf(&k);
+        snprintf(piece, sizeof piece, "tensor %s: missing", NEEDED[i].name);
+        refused(&k, WEIR_E_FORMAT, piece, NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        mf_qwen_hf(&k, &MF_LLAMA, "F32", i, !i, true, MORE[i][0]);
+        mf_write_hf(&k);
+        refused(&k, i ? WEIR_E_UNSUPPORTED : WEIR_E_FORMAT, MORE[i][1], NULL);
+    }
+    mf_qwen_hf(&k, &MF_LLAMA, "F32", false, true, true, "");
+    mf_add(&k, "model.layers.0.self_attn.q_norm.weight", "F32", 4, 0, "q norm 0");
+    mf_write_hf(&k);
+    refused(&k, WEIR_E_FORMAT, "q_norm.weight", "surplus: a qwen2 model has no such tensor");
+    mf_qwen_hf(&k, &MF_LLAMA, "F32", true, true, true, "");
+    edit(&k, "\"attention_bias\":true", "\"attention_bias\":false");
+    mf_write_hf(&k);
+    refused(&k, WEIR_E_FORMAT, "surplus: the configuration says that there is no such bias (attention_bias)", NULL);
 }
 
 /* --- tensors of a Hugging Face directory */
@@ -344,11 +388,11 @@ static void test_good_one_opens(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_config),         cmocka_unit_test(test_config_other_families),
-        cmocka_unit_test(test_missing),        cmocka_unit_test(test_surplus),
-        cmocka_unit_test(test_misshapen),      cmocka_unit_test(test_gguf_keys),
-        cmocka_unit_test(test_gguf_tensors),   cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_good_one_opens),
+        cmocka_unit_test(test_config),    cmocka_unit_test(test_config_other_families),
+        cmocka_unit_test(test_qwen),      cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_surplus),   cmocka_unit_test(test_misshapen),
+        cmocka_unit_test(test_gguf_keys), cmocka_unit_test(test_gguf_tensors),
+        cmocka_unit_test(test_paths),     cmocka_unit_test(test_good_one_opens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

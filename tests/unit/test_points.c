@@ -84,6 +84,23 @@ static void test_parallel_and_sandwich(void **state)
     has(m, "blocks.1.ln2_post.hook_normalized", "T C", 1, weir_model_info_of(m)->C);
     has(m, "hook_logits", "T V", 1, weir_model_info_of(m)->V);
     lacks(m, "blocks.1.ln1_post.hook_out"); /* it is hook_attn_out */
+    lacks(m, "blocks.1.attn.q_norm.hook_scale");
+    weir_model_free(m);
+}
+
+/* Norms of heads: q and k before them, RoPE behind. */
+static void test_normed_heads(void **state)
+{
+    weir_model *m = kit_open(KIT_QWEN3);
+    const weir_model_info *i = weir_model_info_of(m);
+    (void)state;
+    has(m, "blocks.1.attn.q_norm.hook_scale", "T H 1", i->H, 1);
+    has(m, "blocks.1.attn.q_norm.hook_normalized", "T H D", i->H, i->D);
+    has(m, "blocks.1.attn.q_norm.hook_out", "T H D", i->H, i->D);
+    has(m, "blocks.1.attn.k_norm.hook_scale", "T K 1", i->K, 1);
+    has(m, "blocks.1.attn.k_norm.hook_normalized", "T K D", i->K, i->D);
+    has(m, "blocks.1.attn.k_norm.hook_out", "T K D", i->K, i->D);
+    lacks(m, "blocks.1.attn.v_norm.hook_scale");
     weir_model_free(m);
 }
 
@@ -144,8 +161,8 @@ static void test_readme(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gpt2), cmocka_unit_test(test_llama),  cmocka_unit_test(test_parallel_and_sandwich),
-        cmocka_unit_test(test_list), cmocka_unit_test(test_readme),
+        cmocka_unit_test(test_gpt2),         cmocka_unit_test(test_llama), cmocka_unit_test(test_parallel_and_sandwich),
+        cmocka_unit_test(test_normed_heads), cmocka_unit_test(test_list),  cmocka_unit_test(test_readme),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

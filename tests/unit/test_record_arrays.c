@@ -8,8 +8,8 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <hdf5.h>
+#include <weir/arrays.h>
 
-#include "record/arrays.h"
 #include "support/said.h"
 #include "support/scratch.h"
 
@@ -334,6 +334,50 @@ static void test_short_chunks(void **state)
     weir_arrays_close(r);
 }
 
+/* Texts of any bytes come back; offsets that lie are found, and nothing is left to free. */
+static void test_texts(void **state)
+{
+    (void)state;
+    static const weir_str text[] = {{"embed", 5}, {"", 0}, {"a\0b", 3}, {"\xff", 1}};
+    static const int64_t bad[][3] = {{0, 2, 1}, {1, 1, 2}, {0, 1, 3}, {0, -1, 2}};
+    const char *path = scratch("texts.h5");
+    const int64_t n = sizeof text / sizeof *text, size = 2, ends = 3, none = 0;
+    char group[16];
+    weir_arrays_out *w;
+    weir_array_texts t;
+    weir_err err = {0};
+    assert_int_equal(weir_arrays_create(&w, path, format, VERSION, 1, &err), WEIR_OK);
+    assert_int_equal(weir_arrays_put_texts(w, "some", text, n, &err), WEIR_OK);
+    assert_int_equal(weir_arrays_put_texts(w, "no", NULL, 0, &err), WEIR_OK);
+    for (int i = 0; i < 5; i++) {
+        snprintf(group, sizeof group, "bad%d/bytes", i);
+        assert_int_equal(weir_arrays_put(w, group, WEIR_ARRAY_U8, 1, &size, "ab", &err), WEIR_OK);
+        snprintf(group, sizeof group, "bad%d/offsets", i);
+        assert_int_equal(weir_arrays_put(w, group, WEIR_ARRAY_I64, 1, i < 4 ? &ends : &none, bad[i % 4], &err),
+                         WEIR_OK);
+    }
+    assert_int_equal(weir_arrays_commit(w, &err), WEIR_OK);
+    weir_arrays_in *r = opened(path);
+    assert_int_equal(weir_arrays_get_texts(r, "no", &t, &err), WEIR_OK);
+    assert_int_equal(t.n, 0);
+    weir_array_texts_free(&t);
+    assert_int_equal(weir_arrays_get_texts(r, "some", &t, &err), WEIR_OK);
+    assert_int_equal(t.n, n);
+    for (int64_t i = 0; i < n; i++) {
+        assert_int_equal(weir_array_text(&t, i).n, text[i].n);
+        assert_memory_equal(weir_array_text(&t, i).p, text[i].p, text[i].n);
+    }
+    weir_array_texts_free(&t);
+    for (int i = 0; i < 5; i++) {
+        snprintf(group, sizeof group, "bad%d", i);
+        assert_int_equal(weir_arrays_get_texts(r, group, &t, &err), WEIR_E_FORMAT);
+        assert_true(said(&err, WEIR_E_FORMAT, "offsets must ascend"));
+        assert_null(t.bytes);
+        err = (weir_err){0};
+    }
+    weir_arrays_close(r);
+}
+
 /* Arrays as weir does not store them. */
 static void test_foreign_arrays(void **state)
 {
@@ -405,11 +449,16 @@ static void test_links(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),       cmocka_unit_test(test_arrays_tell_themselves),
-        cmocka_unit_test(test_seal),         cmocka_unit_test(test_without_seal),
-        cmocka_unit_test(test_plain_array),  cmocka_unit_test(test_links),
-        cmocka_unit_test(test_short_chunks), cmocka_unit_test(test_foreign_arrays),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_arrays_tell_themselves),
+        cmocka_unit_test(test_seal),
+        cmocka_unit_test(test_without_seal),
+        cmocka_unit_test(test_plain_array),
+        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_short_chunks),
+        cmocka_unit_test(test_foreign_arrays),
         cmocka_unit_test(test_long_attributes),
+        cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

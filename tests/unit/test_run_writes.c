@@ -121,6 +121,10 @@ static void test_writes_reach_what_follows(void **state)
         {KIT_GEMMA, "blocks.0.ln1_post.hook_normalized", "blocks.0.hook_attn_out"},
         {KIT_GEMMA, "blocks.0.ln2_post.hook_normalized", "blocks.0.hook_mlp_out"},
         {KIT_NEOX, "blocks.0.hook_resid_post", "blocks.1.hook_resid_pre"},
+        {KIT_QWEN3, "blocks.0.attn.hook_q", "blocks.0.attn.q_norm.hook_out"},
+        {KIT_QWEN3, "blocks.0.attn.q_norm.hook_normalized", "blocks.0.attn.q_norm.hook_out"},
+        {KIT_QWEN3, "blocks.0.attn.k_norm.hook_normalized", "blocks.0.attn.hook_rot_k"},
+        {KIT_QWEN3, "blocks.0.attn.k_norm.hook_out", "blocks.0.attn.hook_rot_k"},
     };
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {

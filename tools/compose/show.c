@@ -1,9 +1,9 @@
 #include <math.h>
 
-#include "cli/progress.h"
-#include "compose.h"
-#include "cli/terminal.h"
 #include "cli/printable.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+#include "compose.h"
 
 const char *const weir_compose_input_name[WEIR_COMPOSE_INPUTS] = {"q", "k", "v", "key", "up"};
 enum { LABEL = 11, CELL = 8 }; /* columns of the table of layers */
@@ -25,6 +25,14 @@ static const char *unit_name(const weir_compose_unit *u, char buf[48])
 static bool has_rope(const weir_composing *t)
 {
     return weir_model_point(t->model, "blocks.0.attn.hook_rot_q") != NULL;
+}
+
+/* What stands between a head's vectors and its score, and has no part in the numbers. */
+static const char *left_out(const weir_composing *t)
+{
+    if (weir_model_point(t->model, "blocks.0.attn.q_norm.hook_scale"))
+        return "; RoPE, and the lengths that norms of heads divide by, are left out";
+    return has_rope(t) ? "; RoPE is left out" : "";
 }
 
 /* --- lines */
@@ -196,9 +204,8 @@ void weir_compose_put(const weir_composing *t)
     if (t->a->format != WEIR_COMPOSE_TEXT)
         return;
     weir_put_printable(t->out, t->info->name, 0);
-    fprintf(t->out, ", %s weights: composition scores; chance is %.4f, 1 / sqrt(%lld)%s\n",
-            weights_name[t->a->weights], weir_compose_chance(t->model), (long long)t->info->C,
-            has_rope(t) ? "; RoPE is left out" : "");
+    fprintf(t->out, ", %s weights: composition scores; chance is %.4f, 1 / sqrt(%lld)%s\n", weights_name[t->a->weights],
+            weir_compose_chance(t->model), (long long)t->info->C, left_out(t));
     for (int from = 0; from < WEIR_COMPOSE_PARTS; from++)
         for (int input = 0; input < WEIR_COMPOSE_INPUTS; input++)
             if (t->group[from][input].pairs)

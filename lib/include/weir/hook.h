@@ -20,16 +20,23 @@ extern "C" {
 
 /* Kinds of points. The short site names of selectors are in brackets. */
 typedef enum weir_site {
-    WEIR_SITE_EMBED,          /* hook_embed [T,C] */
-    WEIR_SITE_POS_EMBED,      /* hook_pos_embed [T,C]; learned positions only */
-    WEIR_SITE_RESID_PRE,      /* blocks.L.hook_resid_pre [T,C] (resid_pre) */
-    WEIR_SITE_LN1_SCALE,      /* blocks.L.ln1.hook_scale [T,1]: sqrt(variance + eps) (LN) or sqrt(mean of squares + eps)
-                                 (RMS) */
-    WEIR_SITE_LN1_NORM,       /* blocks.L.ln1.hook_normalized [T,C]: before gain and bias */
-    WEIR_SITE_LN1_OUT,        /* blocks.L.ln1.hook_out [T,C]: after gain and bias; what attention reads (ln1) */
-    WEIR_SITE_Q,              /* blocks.L.attn.hook_q [T,H,D]: with bias, before RoPE (q) */
-    WEIR_SITE_K,              /* blocks.L.attn.hook_k [T,K,D] (k) */
-    WEIR_SITE_V,              /* blocks.L.attn.hook_v [T,K,D] (v) */
+    WEIR_SITE_EMBED,        /* hook_embed [T,C] */
+    WEIR_SITE_POS_EMBED,    /* hook_pos_embed [T,C]; learned positions only */
+    WEIR_SITE_RESID_PRE,    /* blocks.L.hook_resid_pre [T,C] (resid_pre) */
+    WEIR_SITE_LN1_SCALE,    /* blocks.L.ln1.hook_scale [T,1]: sqrt(variance + eps) (LN) or sqrt(mean of squares + eps)
+                               (RMS) */
+    WEIR_SITE_LN1_NORM,     /* blocks.L.ln1.hook_normalized [T,C]: before gain and bias */
+    WEIR_SITE_LN1_OUT,      /* blocks.L.ln1.hook_out [T,C]: after gain and bias; what attention reads (ln1) */
+    WEIR_SITE_Q,            /* blocks.L.attn.hook_q [T,H,D]: with bias, before a norm of heads and RoPE (q) */
+    WEIR_SITE_K,            /* blocks.L.attn.hook_k [T,K,D] (k) */
+    WEIR_SITE_V,            /* blocks.L.attn.hook_v [T,K,D] (v) */
+    WEIR_SITE_Q_NORM_SCALE, /* blocks.L.attn.q_norm.hook_scale [T,H,1], hook_normalized [T,H,D], hook_out [T,H,D]: the
+                               norm of each head of q, before RoPE; models that have one (Qwen 3) */
+    WEIR_SITE_Q_NORM_NORM,
+    WEIR_SITE_Q_NORM_OUT,
+    WEIR_SITE_K_NORM_SCALE, /* blocks.L.attn.k_norm.*: as q_norm, [T,K,1] and [T,K,D] */
+    WEIR_SITE_K_NORM_NORM,
+    WEIR_SITE_K_NORM_OUT,
     WEIR_SITE_ROT_Q,          /* blocks.L.attn.hook_rot_q [T,H,D]: after RoPE; rotary models only */
     WEIR_SITE_ROT_K,          /* blocks.L.attn.hook_rot_k [T,K,D] */
     WEIR_SITE_SCORES,         /* blocks.L.attn.hook_attn_scores [T,H,S]: scaled, capped, masked with -inf */
@@ -75,8 +82,8 @@ typedef struct weir_point {
 } weir_point;
 
 /* The points of the forward pass, n of them. Behind them in the same array stand those of their gradients, point[n + i]
- * that of point[i], with the same shape; they are heard on the way back only. A hook that keeps something for each point
- * that it may be given has room for weir_model_points_all. */
+ * that of point[i], with the same shape; they are heard on the way back only. A hook that keeps something for each
+ * point that it may be given has room for weir_model_points_all. */
 WEIR_API int64_t weir_model_points(const weir_model *m, const weir_point **points);
 WEIR_API int64_t weir_model_points_all(const weir_model *m, const weir_point **points);
 /* Exact name, hyphens read as underscores; NULL when this model lacks it. */
@@ -117,18 +124,18 @@ WEIR_API void weir_selector_units(const weir_selector *s, const weir_point *p, c
 
 /* The rows of one forward pass, sequences packed one after the other. Borrowed during the pass. */
 typedef struct weir_rows {
-    int64_t n;           /* T */
-    const int32_t *id;   /* [T] token */
-    const int32_t *seq;  /* [T] which sequence of the batch */
-    const int64_t *pos;  /* [T] position in its window: what the position embedding and RoPE see */
-    const uint8_t *keep; /* [T] 1: a row that the user asked for; 0: context only */
-    const int64_t *len;  /* [T] tokens of the row's sequence so far, cached ones included */
-    const int64_t *tag;  /* [T] the caller's number for the sequence (weir_seq.tag): tools say the document's */
+    int64_t n;              /* T */
+    const int32_t *id;      /* [T] token */
+    const int32_t *seq;     /* [T] which sequence of the batch */
+    const int64_t *pos;     /* [T] position in its window: what the position embedding and RoPE see */
+    const uint8_t *keep;    /* [T] 1: a row that the user asked for; 0: context only */
+    const int64_t *len;     /* [T] tokens of the row's sequence so far, cached ones included */
+    const int64_t *tag;     /* [T] the caller's number for the sequence (weir_seq.tag): tools say the document's */
     const int64_t *doc_pos; /* [T] position in the document, whatever window it stands in; -1: none (a BOS that a later
                                window repeats). What positions in brackets mean */
-    const int64_t *doc_len; /* [T] tokens of the document; where the caller does not know, those of the row's sequence so
-                               far (`len`) */
-    int threads; /* threads of the run: a hook that computes much uses no more (0: one) */
+    const int64_t *doc_len; /* [T] tokens of the document; where the caller does not know, those of the row's sequence
+                               so far (`len`) */
+    int threads;            /* threads of the run: a hook that computes much uses no more (0: one) */
 } weir_rows;
 
 typedef struct weir_value {
@@ -152,9 +159,9 @@ static inline int64_t weir_value_column(const weir_value *v, int64_t idx)
 
 typedef enum weir_want { WEIR_NONE = 0, WEIR_READ = 1, WEIR_WRITE = 2 } weir_want;
 
-/* Changes whenever weir_hook_class, weir_value, weir_rows or weir_point change: hooks built apart from the library
- * (shared objects) are refused when theirs differs. */
-enum { WEIR_HOOK_ABI = 3 };
+/* Changes whenever weir_hook_class, weir_value, weir_rows, weir_point or weir_site change: hooks built apart from the
+ * library (shared objects) are refused when theirs differs. */
+enum { WEIR_HOOK_ABI = 4 };
 
 enum {
     /* The hook treats each value by itself, so that values of one layer may come for all documents before those of the
@@ -184,19 +191,20 @@ typedef struct weir_hook_class {
      * writes to a gradient goes on to the earlier ones. */
     weir_want (*wants)(void *self, const weir_point *p);
     /* Once, before the first pass, if the run records to a dump: the hook may declare datasets of its own in it
-     * (weir_dump_own_new). Where a run goes on with what an interrupted one recorded (weir_dump_rows_done), the hook sees
-     * only what is still missing; one that has to see all refuses here. d outlives the hook's last call. May be NULL. */
+     * (weir_dump_own_new). Where a run goes on with what an interrupted one recorded (weir_dump_rows_done), the hook
+     * sees only what is still missing; one that has to see all refuses here. d outlives the hook's last call. May be
+     * NULL. */
     weir_status (*on_dump)(void *self, struct weir_dump *d, weir_err *err);
     /* Before the first value of a pass. May be NULL. */
     weir_status (*on_begin)(void *self, const weir_rows *rows, weir_err *err);
     /* WEIR_STOP ends the pass at once: hooks behind this one, and later values, see nothing of it. A run that records
      * cannot use such a pass; a hook that has seen enough says so in on_end. */
     weir_status (*on_value)(void *self, const weir_value *v, weir_err *err);
-    /* Of a hook that writes: its derivative. v->point is a point that it wrote to in the last pass, v->data [T, width] the
-     * gradient with respect to what it left there; it turns that into the gradient with respect to what it found: zero
-     * where it set a value, the same where it added one, c times as much where it multiplied by c. Nothing is counted as
-     * changed. Hooks are asked in the reverse order of attaching. A hook that writes and has none cannot be attached to
-     * a run with a way back. May be NULL. */
+    /* Of a hook that writes: its derivative. v->point is a point that it wrote to in the last pass, v->data [T, width]
+     * the gradient with respect to what it left there; it turns that into the gradient with respect to what it found:
+     * zero where it set a value, the same where it added one, c times as much where it multiplied by c. Nothing is
+     * counted as changed. Hooks are asked in the reverse order of attaching. A hook that writes and has none cannot be
+     * attached to a run with a way back. May be NULL. */
     weir_status (*on_grad)(void *self, const weir_value *v, weir_err *err);
     /* Behind the last value of a pass, also of one that a hook stopped, but not of one that failed. May be NULL.
      * WEIR_STOP here means: enough. The pass is whole and succeeds, the other hooks' on_end are called too, and
