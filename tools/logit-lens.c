@@ -66,10 +66,10 @@ static const weir_opt show_opts[] = {
      "the number in each cell, and its colour: probability, logit or rank (1: likeliest) of the target; entropy; "
      "kl: from the final distribution; kl-prev: to the line before; jsd: Jensen-Shannon divergence to the final one; "
      "ce: "
-     "cross-entropy of the token that follows; contrast. tsv, ndjson and html have them all",
+     "cross-entropy of the token that follows; contrast. tsv, ndjson, html and h5 have them all",
      AT(stat)},
     {"k", 'k', NULL, WEIR_OPT_INT, "N", 1, 1000, NULL,
-     "likeliest tokens of each cell; without it 1, and 10 in ndjson and html", AT(k)},
+     "likeliest tokens of each cell; without it 1, and 10 in ndjson, html and h5", AT(k)},
     {"bottom-up", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "the first layer at the bottom of the table",
      AT(bottom_up)},
     {"format", 0, NULL, WEIR_OPT_CHOICE, WEIR_LENS_FORMAT_WORDS, 0, 0, "auto",
@@ -203,6 +203,7 @@ const weir_tool weir_tool_logit_lens = {
         "Colombia is'\n"
         "weir logit-lens stream.h5 --stat kl\n"
         "weir logit-lens stream.h5 -o lens.html --stats-plot lens.svg\n"
+        "weir logit-lens stream.h5 -o map.h5\n"
         "weir logit-lens --corpus 'The river bends.' 'The capital city of Colombia is' -o stats.h5\n"
         "weir logit-lens stats.h5",
     .options = options,

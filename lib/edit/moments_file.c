@@ -1,11 +1,12 @@
 /* Second moments as files: ours, and the .npz that kmeng01/rome publishes. Only the upper triangle is stored, row after
  * row: row i has F - i elements. */
+#include <weir/arrays.h>
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "../base/mem.h"
-#include "../record/arrays.h"
 #include "moments.h"
 
 #define FORMAT "weir-moments"

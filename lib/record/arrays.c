@@ -1,6 +1,4 @@
-/* record/arrays.c: see arrays.h: writing: the file, its groups and attributes. */
-#include "arrays.h"
-
+/* record/arrays.c: see weir/arrays.h: writing: the file, its groups and attributes. */
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
-/* record/arrays_get.c: see arrays.h: reading an array. HDF5 is shown only what has been looked at first. It only tells
- * where chunks lie: HDF5 1.10 takes a chunk that comes out too short for a whole one, and reads behind it. */
+/* record/arrays_get.c: see weir/arrays.h: reading an array. HDF5 is shown only what has been looked at first. It only
+ * tells where chunks lie: HDF5 1.10 takes a chunk that comes out too short for a whole one, and reads behind it. */
 #include <inttypes.h>
 #include <string.h>
 

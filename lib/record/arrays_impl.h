@@ -2,7 +2,8 @@
 #ifndef WEIR_ARRAYS_IMPL_H
 #define WEIR_ARRAYS_IMPL_H
 
-#include "arrays.h"
+#include <weir/arrays.h>
+
 #include "compress.h"
 #include "infile.h"
 #include "inflate.h"

@@ -1,6 +1,6 @@
-/* record/arrays_put.c: see arrays.h: writing an array: packed chunks. A chunk is a zlib stream, which ends with its
- * Adler-32: HDF5 itself tells when it is damaged, whoever reads it. So that every array is protected, small ones are
- * chunks too. */
+/* record/arrays_put.c: see weir/arrays.h: writing an array: packed chunks. A chunk is a zlib stream, which ends with
+ * its Adler-32: HDF5 itself tells when it is damaged, whoever reads it. So that every array is protected, small ones
+ * are chunks too. */
 #include <string.h>
 
 #include "arrays_impl.h"

@@ -1,4 +1,4 @@
-/* record/arrays_read.c: see arrays.h: reading: the file, what lies in it, attributes. */
+/* record/arrays_read.c: see weir/arrays.h: reading: the file, what lies in it, attributes. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -80,6 +80,11 @@ void weir_arrays_close(weir_arrays_in *r)
     weir_free(r->shuffled);
     weir_free(r->plain);
     weir_free(r);
+}
+
+void weir_arrays_free(void *p)
+{
+    weir_free(p);
 }
 
 bool weir_arrays_is(const char *path, const char *format)

@@ -6,7 +6,7 @@
 #ifndef WEIR_SEARCH_FILE_H
 #define WEIR_SEARCH_FILE_H
 
-#include "record/arrays.h"
+#include <weir/arrays.h>
 #include "search/impl.h"
 
 #define WEIR_NEURONS_FORMAT "weir-neurons"

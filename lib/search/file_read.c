@@ -253,8 +253,7 @@ static weir_status get_shards(weir_arrays_in *r, weir_neurons *s, weir_err *err)
     int64_t *in = weir_calloc(WEIR_ARRAY_ATTRIBUTE, sizeof *in), n = 0;
     if (!in)
         return weir_nomem(err, "the parts of a text");
-    weir_status st =
-        weir_arrays_get_attribute(r, "", "shards_in", WEIR_ARRAY_I64, WEIR_ARRAY_ATTRIBUTE, &n, in, err);
+    weir_status st = weir_arrays_get_attribute(r, "", "shards_in", WEIR_ARRAY_I64, WEIR_ARRAY_ATTRIBUTE, &n, in, err);
     bool good = a->shards == 0 ? a->shard == 0 && (st || n == 0) : st || (n > 0 && in[0] == a->shard && n < a->shards);
     for (int64_t i = 0; i < n && good && !st; i++)
         good = in[i] >= 0 && in[i] < a->shards && (i == 0 || in[i] > in[i - 1]);
@@ -325,29 +324,21 @@ static weir_status get_counts(weir_arrays_in *r, weir_neurons *s, weir_err *err)
 
 static weir_status get_vocab(weir_arrays_in *r, weir_neurons *s, weir_err *err)
 {
-    int64_t n = 0, n_bytes = 0;
-    void *bytes = NULL, *offset = NULL, *special = NULL;
+    weir_array_texts v;
+    void *special = NULL;
     if (!weir_arrays_has(r, "vocab"))
         return WEIR_OK;
-    weir_status st = weir_arrays_get_new(r, "vocab/offsets", WEIR_ARRAY_I64, &n, &offset, err);
-    if (!st)
-        st = weir_arrays_get_new(r, "vocab/bytes", WEIR_ARRAY_U8, &n_bytes, &bytes, err);
-    const int64_t *at = offset;
-    bool good = st || (n > 1 && n <= INT32_MAX && at[0] == 0 && at[n - 1] == n_bytes);
-    for (int64_t i = 1; i < n && good && !st; i++)
-        good = at[i] >= at[i - 1];
-    if (!good)
-        st = weir_arrays_bad(r, "vocab/offsets", err, "is damaged: offsets must ascend, from 0 to the bytes there are");
-    n--;
+    WEIR_TRY(weir_arrays_get_texts(r, "vocab", &v, err));
+    weir_status st =
+        v.n > 0 && v.n < INT32_MAX ? WEIR_OK : weir_arrays_bad(r, "vocab/offsets", err, "has %" PRId64 " tokens", v.n);
     if (!st && weir_arrays_has(r, "vocab/special")) {
-        special = weir_calloc((size_t)n, 1);
-        st = special ? weir_arrays_get(r, "vocab/special", WEIR_ARRAY_U8, 1, &n, special, err)
+        special = weir_calloc((size_t)v.n, 1);
+        st = special ? weir_arrays_get(r, "vocab/special", WEIR_ARRAY_U8, 1, &v.n, special, err)
                      : weir_nomem(err, "the vocabulary of a search");
     }
     if (!st)
-        st = weir_neurons_vocab_bytes(s, n, bytes, offset, special, err);
-    weir_free(bytes);
-    weir_free(offset);
+        st = weir_neurons_vocab_bytes(s, v.n, (const uint8_t *)v.bytes, v.offset, special, err);
+    weir_array_texts_free(&v);
     weir_free(special);
     return st;
 }

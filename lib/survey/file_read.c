@@ -1,10 +1,11 @@
 /* survey/file_read.c: reading a result. What is computed from sums and counts is computed again. */
+#include <weir/arrays.h>
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "record/arrays.h"
 #include "survey/impl.h"
 
 static weir_status get_int(weir_arrays_in *r, const char *name, int64_t high, int64_t *out, weir_err *err)
@@ -20,27 +21,16 @@ static weir_status get_int(weir_arrays_in *r, const char *name, int64_t high, in
 /* A column of texts: [n] strings, to be freed one by one. */
 static weir_status get_texts(weir_arrays_in *r, const char *group, int64_t n, char **out, weir_err *err)
 {
-    char path[WEIR_ARRAY_NAMES];
-    int64_t ends = n + 1, size = 0;
-    int64_t *offset = weir_calloc((size_t)ends, sizeof *offset);
-    void *bytes = NULL;
-    weir_status st = offset ? WEIR_OK : weir_nomem(err, "the names of lines");
-    snprintf(path, sizeof path, "%s/bytes", group);
-    if (!st)
-        st = weir_arrays_get_new(r, path, WEIR_ARRAY_U8, &size, &bytes, err);
-    snprintf(path, sizeof path, "%s/offsets", group);
-    if (!st)
-        st = weir_arrays_get(r, path, WEIR_ARRAY_I64, 1, &ends, offset, err);
-    bool good = st || (offset[0] == 0 && offset[n] == size);
-    for (int64_t i = 0; i < n && good && !st; i++)
-        good = offset[i + 1] >= offset[i];
-    if (!good)
-        st = weir_arrays_bad(r, path, err, "is damaged: offsets must ascend, from 0 to the bytes there are");
-    for (int64_t i = 0; i < n && !st; i++)
-        if (!(out[i] = weir_strndup((const char *)bytes + offset[i], (size_t)(offset[i + 1] - offset[i]))))
+    weir_array_texts t;
+    WEIR_TRY(weir_arrays_get_texts(r, group, &t, err));
+    weir_status st =
+        t.n == n ? WEIR_OK : weir_arrays_bad(r, group, err, "has %" PRId64 " texts for %" PRId64 " lines", t.n, n);
+    for (int64_t i = 0; i < n && !st; i++) {
+        const weir_str s = weir_array_text(&t, i);
+        if (!(out[i] = weir_strndup(s.p, s.n)))
             st = weir_nomem(err, "the names of lines");
-    weir_free(offset);
-    weir_free(bytes);
+    }
+    weir_array_texts_free(&t);
     return st;
 }
 

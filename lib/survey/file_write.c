@@ -1,9 +1,10 @@
 /* survey/file_write.c: writing a result. README.md has the schema. */
+#include <weir/arrays.h>
+
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "record/arrays.h"
 #include "survey/impl.h"
 
 typedef struct sheet {
@@ -53,30 +54,15 @@ static weir_status put_counts(const sheet *h, weir_err *err)
     return WEIR_OK;
 }
 
-/* --- texts as bytes and offsets */
+/* --- lines */
 
-static weir_status put_texts(const sheet *h, const char *group, const char *const *text, int n, weir_err *err)
+static weir_status put_texts(const sheet *h, const char *group, const char *const *text, int64_t n, weir_err *err)
 {
-    weir_buf bytes = {0};
-    char path[WEIR_ARRAY_NAMES];
-    const int64_t ends = n + 1;
-    int64_t *offset = weir_calloc((size_t)ends, sizeof *offset);
-    weir_status st = offset ? WEIR_OK : weir_nomem(err, "the names of lines");
-    for (int i = 0; i < n && !st; i++) {
-        if (weir_buf_add(&bytes, text[i], strlen(text[i])) != WEIR_OK)
-            st = weir_nomem(err, "the names of lines");
-        else
-            offset[i + 1] = (int64_t)bytes.n;
-    }
-    const int64_t size = (int64_t)bytes.n;
-    snprintf(path, sizeof path, "%s/bytes", group);
-    if (!st)
-        st = weir_arrays_put(h->w, path, WEIR_ARRAY_U8, 1, &size, bytes.n ? bytes.p : "", err);
-    snprintf(path, sizeof path, "%s/offsets", group);
-    if (!st)
-        st = weir_arrays_put(h->w, path, WEIR_ARRAY_I64, 1, &ends, offset, err);
-    weir_free(offset);
-    weir_buf_free(&bytes);
+    weir_str *s = weir_calloc((size_t)n, sizeof *s);
+    for (int64_t i = 0; s && i < n; i++)
+        s[i] = (weir_str){text[i], strlen(text[i])};
+    weir_status st = s ? weir_arrays_put_texts(h->w, group, s, n, err) : weir_nomem(err, "the names of lines");
+    weir_free(s);
     return st;
 }
 
@@ -108,7 +94,7 @@ static weir_status put_lines(const sheet *h, weir_err *err)
     for (size_t i = 0; i < sizeof columns / sizeof *columns && !st; i++) {
         for (int64_t l = 0; l < n; l++)
             text[l] = columns[i].of(&h->c->line[l]);
-        st = put_texts(h, columns[i].group, text, (int)n, err);
+        st = put_texts(h, columns[i].group, text, n, err);
     }
     for (int64_t l = 0; l < n && !st; l++)
         layer[l] = h->c->line[l].layer;

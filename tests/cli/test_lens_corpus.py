@@ -341,8 +341,6 @@ def test_wrong_options(place):
     run("--merge", "s0.h5", "--file", "corpus.txt.gz").fails(2, "--merge", "--file")
     run("--corpus", "--format", "h5", "text").fails(2, "-o FILE.h5")
     run("--corpus", "--format", "html", "text").fails(2, "text, tsv, ndjson and h5")
-    run("--format", "h5", "-o", "y.h5", "text").fails(2, "--corpus")
-    run("-o", "y.h5", "text").fails(2, "y.h5", "--corpus")
     run("--mask", "none", "text").fails(2, "--corpus")
     run("--corpus", "--mask", "bose", "text").fails(2, "--mask", "bose")
     run("--corpus", "--mask", "999999", "text").fails(2, "--mask", "999999")

@@ -386,7 +386,7 @@ def test_dla_is_what_decompose_does():
     (["-k", "0"], ["-k 0"]),
     (["--positions", "x"], ["--positions", '"x"']),
     (["--format", "pdf"], ["--format pdf", "text|tsv|ndjson|svg|html"]),
-    (["--format", "h5"], ["--format h5", "--corpus"]),
+    (["--format", "h5"], ["--format h5", "-o FILE.h5"]),
     (["--json", "--format", "tsv"], ["--json", "ndjson"]),
     (["--format", "tsv", "--width", "80"], ["--width", "text table"]),
     (["--format", "html", "--bottom-up"], ["--bottom-up", "text table"]),

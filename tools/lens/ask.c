@@ -103,7 +103,8 @@ static void choose_stats(weir_lens_job *j)
 
 static int choose_k(weir_lens_job *j)
 {
-    bool looked_at = (j->format == WEIR_LENS_HTML || j->format == WEIR_LENS_NDJSON) && !j->a->corpus;
+    bool looked_at =
+        (j->format == WEIR_LENS_HTML || j->format == WEIR_LENS_NDJSON || j->format == WEIR_LENS_H5) && !j->a->corpus;
     int64_t most = j->a->mask_padding ? j->about.padding_from : j->about.V;
     j->about.k = j->a->k ? j->a->k : looked_at ? TOP_LONG : TOP_SHORT;
     if (j->a->k > most)

@@ -60,8 +60,6 @@ static int check_meaning(const weir_lens_job *j)
     if (j->format == WEIR_LENS_SVG || j->format == WEIR_LENS_HTML)
         return weir_cli_usage(j->cli,
                               "--corpus: its formats are text, tsv, ndjson and h5 (--stats-plot FILE.svg draws it)");
-    if (j->format == WEIR_LENS_H5 && (!j->a->out || strcmp(j->a->out, "-") == 0))
-        return weir_cli_usage(j->cli, "--format h5: a file is needed: -o FILE.h5");
     return WEIR_EXIT_OK;
 }
 
@@ -74,9 +72,6 @@ int weir_lens_corpus_options(weir_lens_job *j)
         return check_meaning(j);
     if (weir_cli_given(j->cli, "mask"))
         return weir_cli_usage(j->cli, "--mask is about the statistics of --corpus");
-    if (j->format == WEIR_LENS_H5)
-        return weir_cli_usage(j->cli, "--format h5 (%s) holds the statistics of --corpus; positions: ndjson or tsv",
-                              j->a->out ? j->a->out : "-");
     return WEIR_EXIT_OK;
 }
 

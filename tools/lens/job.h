@@ -7,7 +7,7 @@
  *     live.c, dump.c    fill batches: from a run over text, from a dump
  *     cells.c           measures a batch and hands it to the sinks
  *     output.c          opens the sinks and their files
- *     text.c, tsv.c, ndjson.c, svg.c, html.c, plot.c    the sinks (view.h)
+ *     text.c, tsv.c, ndjson.c, h5.c, svg.c, html.c, plot.c    the sinks (view.h)
  *     corpus.h          --corpus: statistics of a whole text
  */
 #ifndef WEIR_TOOLS_LENS_JOB_H
@@ -36,7 +36,7 @@ typedef enum weir_lens_format {
     WEIR_LENS_NDJSON,
     WEIR_LENS_SVG,
     WEIR_LENS_HTML,
-    WEIR_LENS_H5, /* of --corpus */
+    WEIR_LENS_H5,
     WEIR_LENS_FORMATS
 } weir_lens_format;
 #define WEIR_LENS_FORMAT_WORDS "auto|text|tsv|ndjson|svg|html|h5"
@@ -77,6 +77,11 @@ int weir_lens_ask(weir_lens_job *j);
 int weir_lens_check_output(const weir_lens_job *j);
 /* Opens sinks, feeds them, and closes them: files appear whole or not at all. */
 int weir_lens_put(weir_lens_job *j);
+
+/* Is this a map that logit-lens wrote? And what is said of one that is given as the input: an error, a usage error.
+ */
+bool weir_lens_h5_is(const char *path);
+int weir_lens_h5_tell(const weir_cli *cli, const char *path);
 
 /* What the text is read from: open everything up to j->cells, and set j->about and j->feed. */
 int weir_lens_from_text(weir_lens_job *j);

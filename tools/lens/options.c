@@ -40,6 +40,8 @@ static int read_format(weir_lens_job *j)
     j->format = weir_lens_format_of(a);
     if (a->session.out.json && a->format != WEIR_LENS_AUTO && a->format != WEIR_LENS_NDJSON)
         return weir_cli_usage(j->cli, "--json is --format ndjson, but another format was given too");
+    if (j->format == WEIR_LENS_H5 && (!a->out || strcmp(a->out, "-") == 0))
+        return weir_cli_usage(j->cli, "--format h5: a file is needed: -o FILE.h5");
     if (a->plot && strcmp(a->plot, "-") == 0 && (!a->out || strcmp(a->out, "-") == 0))
         return weir_cli_usage(j->cli, "--stats-plot -: standard output has the other output already: name a file");
     if (a->plot && a->out && strcmp(a->plot, "-") != 0 && weir_output_same(a->plot, a->out))
@@ -50,7 +52,9 @@ static int read_format(weir_lens_job *j)
 static int read_input(weir_lens_job *j)
 {
     int code = weir_lens_corpus_options(j);
-    return code != WEIR_EXIT_OK || j->result ? code : weir_from_dump(j->cli, j->a->from, &j->dump);
+    if (code == WEIR_EXIT_OK && !j->result)
+        code = weir_from_dump(j->cli, j->a->from, &j->dump);
+    return code == WEIR_EXIT_OK && j->dump && weir_lens_h5_is(j->dump) ? weir_lens_h5_tell(j->cli, j->dump) : code;
 }
 
 static int check_meaning(const weir_lens_job *j)

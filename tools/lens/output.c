@@ -1,6 +1,7 @@
 /* Sinks and their files. Two may be filled at once: --stats-plot stands beside the output proper. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/say.h"
 #include "cli/terminal.h"
@@ -26,12 +27,22 @@ static weir_output_file file_of(const weir_lens_job *j, bool plot)
                               .force = j->a->force};
 }
 
+/* A map is no stream of bytes: weir/arrays.h makes its file. */
+static int check_h5(const weir_lens_job *j)
+{
+    int code = weir_output_place(j->cli, j->a->out);
+    if (code == WEIR_EXIT_OK && access(j->a->out, F_OK) == 0 && !weir_lens_h5_is(j->a->out))
+        return weir_cli_error(j->cli, "%s exists and is no map that logit-lens wrote: choose another name%s", j->a->out,
+                              j->a->force ? " (--force is not for HDF5 files)" : "");
+    return code;
+}
+
 int weir_lens_check_output(const weir_lens_job *j)
 {
     if (weir_lens_is_corpus(j))
         return weir_lens_corpus_check_output(j);
     weir_output_file out = file_of(j, false), plot = file_of(j, true);
-    int code = weir_output_free(j->cli, &out);
+    int code = j->format == WEIR_LENS_H5 ? check_h5(j) : weir_output_free(j->cli, &out);
     return code == WEIR_EXIT_OK && j->a->plot ? weir_output_free(j->cli, &plot) : code;
 }
 
@@ -52,6 +63,8 @@ static weir_lens_sink *sink_of(const weir_lens_job *j, FILE *out)
         [WEIR_LENS_NDJSON] = weir_lens_ndjson_new,
         [WEIR_LENS_SVG] = weir_lens_svg_new,
         [WEIR_LENS_HTML] = weir_lens_html_new};
+    if (j->format == WEIR_LENS_H5)
+        return weir_lens_h5_new(j->a->out, (int)j->a->session.run.threads, j->session.tok);
     return make[j->format] ? make[j->format](out, j->session.tok) : text_sink(j, out);
 }
 
@@ -109,7 +122,7 @@ static int put_all(void *ctx, FILE *out)
 int weir_lens_put(weir_lens_job *j)
 {
     weir_output_file out = file_of(j, false);
-    int code = weir_output_put(j->cli, &out, put_all, j);
+    int code = j->format == WEIR_LENS_H5 ? put_all(j, NULL) : weir_output_put(j->cli, &out, put_all, j);
     for (int i = 0; i < j->cells.n_sinks; i++)
         j->sink[i]->free(j->sink[i]);
     j->cells.n_sinks = 0;

@@ -91,5 +91,7 @@ weir_lens_sink *weir_lens_ndjson_new(FILE *out, const weir_tokenizer *tok);
 weir_lens_sink *weir_lens_svg_new(FILE *out, const weir_tokenizer *tok);  /* the heat map, one document below another */
 weir_lens_sink *weir_lens_plot_new(FILE *out, const weir_tokenizer *tok); /* SVG: lines of rank, entropy, KL by layer */
 weir_lens_sink *weir_lens_html_new(FILE *out, const weir_tokenizer *tok);
+/* HDF5, format weir-lens-map: the file appears at the end. path is borrowed. threads 0: all processors. */
+weir_lens_sink *weir_lens_h5_new(const char *path, int threads, const weir_tokenizer *tok);
 
 #endif

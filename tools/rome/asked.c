@@ -68,13 +68,30 @@ static weir_status ask_one(weir_asked *q, weir_asked_side *side, weir_asker *a, 
     return q->kind == WEIR_ASKED_REQUEST ? ask_prefixed(q, side, a, m, err) : WEIR_OK;
 }
 
+/* Each of the texts, and the mean over all tokens. */
+static weir_status ask_texts(weir_asked_list *l, bool after, weir_asker *a, const weir_rome_texts *text, weir_err *err)
+{
+    double sum = 0;
+    int64_t all = 0;
+    if (!l->text && !(l->text = calloc((size_t)text->n + 1, sizeof *l->text)))
+        return no_memory(err);
+    for (int64_t i = 0; i < text->n; i++) {
+        weir_asked_text *t = &l->text[i];
+        double *mean = after ? &t->after : &t->before;
+        WEIR_TRY(weir_asker_text(a, text->text[i].p, text->text[i].n, mean, &t->tokens, err));
+        sum += t->tokens ? *mean * (double)t->tokens : 0;
+        all += t->tokens;
+    }
+    *(after ? &l->text_after : &l->text_before) = all ? sum / (double)all : (double)NAN;
+    return WEIR_OK;
+}
+
 weir_status weir_asked_ask(weir_asked_list *l, bool after, weir_asker *a, const weir_tokenizer *tok, const weir_made *m,
                            const weir_rome_texts *text, int64_t tokens, weir_err *err)
 {
-    int64_t n;
     for (int64_t i = 0; i < l->n; i++)
         WEIR_TRY(ask_one(&l->v[i], after ? &l->v[i].after : &l->v[i].before, a, tok, m, tokens, err));
-    return weir_asker_texts(a, text->text, text->n, after ? &l->text_after : &l->text_before, &n, err);
+    return ask_texts(l, after, a, text, err);
 }
 
 void weir_asked_free(weir_asked_list *l)
@@ -85,6 +102,7 @@ void weir_asked_free(weir_asked_list *l)
         weir_told_free(&l->v[i].after.told);
     }
     free(l->v);
+    free(l->text);
     *l = (weir_asked_list){0};
 }
 

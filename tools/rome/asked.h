@@ -24,10 +24,17 @@ typedef struct weir_asked {
     weir_asked_side before, after;
 } weir_asked;
 
+/* A text: mean -log p of its tokens; NaN: it has none. */
+typedef struct weir_asked_text {
+    double before, after;
+    int64_t tokens;
+} weir_asked_text;
+
 typedef struct weir_asked_list {
     weir_asked *v; /* [n] request by request, each followed by its paraphrases and neighbours */
     int64_t n;
-    double text_before, text_after; /* mean -log p of the text */
+    weir_asked_text *text;          /* [texts], once they were asked */
+    double text_before, text_after; /* mean -log p of all their tokens */
 } weir_asked_list;
 
 /* false: out of memory. */

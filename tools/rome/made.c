@@ -1,5 +1,6 @@
 #include "made.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,12 +52,65 @@ static void read_request(weir_json *j, weir_made_request *r)
     }
 }
 
+static void read_step(weir_json *j, weir_rome_step *s)
+{
+    const struct {
+        const char *name;
+        double *at;
+    } of[] = {{"loss", &s->loss},   {"nll", &s->nll}, {"kl", &s->kl},
+              {"decay", &s->decay}, {"p", &s->p},     {"delta", &s->delta}};
+    weir_str key;
+    weir_json_object(j);
+    while (weir_json_key(j, &key))
+        for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+            if (weir_str_eq(key, of[i].name)) {
+                *of[i].at = weir_rome_number(j);
+                break;
+            }
+}
+
+static void read_trace(weir_json *j, weir_made_request *r)
+{
+    weir_json_array(j);
+    while (weir_json_item(j)) {
+        weir_rome_step *more = one_more(j, r->step, r->steps, sizeof *more);
+        if (!more)
+            return;
+        r->step = more;
+        more[r->steps] = (weir_rome_step){NAN, NAN, NAN, NAN, NAN, NAN};
+        read_step(j, &more[r->steps++]);
+    }
+}
+
 static void read_report(weir_json *j, weir_made_request *r)
 {
     weir_str key;
     weir_json_object(j);
     while (weir_json_key(j, &key))
-        weir_rome_numbers_read(j, key, &r->numbers);
+        if (weir_str_eq(key, "trace"))
+            read_trace(j, r);
+        else
+            weir_rome_numbers_read(j, key, &r->numbers);
+}
+
+static void read_layer(weir_made *m, weir_json *j)
+{
+    weir_str key;
+    weir_json_object(j);
+    while (weir_json_key(j, &key)) {
+        int64_t *more = weir_str_eq(key, "layer") ? one_more(j, m->layer, m->n_layers, sizeof *more) : NULL;
+        if (!more)
+            continue;
+        m->layer = more;
+        more[m->n_layers++] = weir_json_int(j);
+    }
+}
+
+static void read_layers(weir_made *m, weir_json *j)
+{
+    weir_json_array(j);
+    while (weir_json_item(j))
+        read_layer(m, j);
 }
 
 static void read_list(weir_made *m, weir_json *j, void (*read)(weir_json *, weir_made_request *))
@@ -100,6 +154,8 @@ static void read_all(weir_made *m, weir_json *j)
             read_list(m, j, read_request);
         else if (weir_str_eq(key, "reports"))
             read_list(m, j, read_report);
+        else if (weir_str_eq(key, "statistics"))
+            read_layers(m, j);
         else if (weir_str_eq(key, "prefixes"))
             read_prefixes(m, j);
         else if (weir_str_eq(key, "options"))
@@ -132,10 +188,12 @@ void weir_made_free(weir_made *m)
         free(m->request[i].prompt);
         free(m->request[i].subject);
         free(m->request[i].target);
+        free(m->request[i].step);
     }
     for (int64_t i = 0; i < m->n_prefixes; i++)
         free(m->prefix[i]);
     free(m->request);
     free(m->prefix);
+    free(m->layer);
     *m = (weir_made){0};
 }

@@ -9,6 +9,8 @@
 typedef struct weir_made_request {
     char *prompt, *subject, *target;
     weir_rome_numbers numbers;
+    weir_rome_step *step; /* [steps] passes of the search */
+    int64_t steps;
 } weir_made_request;
 
 typedef struct weir_made {
@@ -16,6 +18,8 @@ typedef struct weir_made {
     int64_t n;
     char **prefix; /* [n_prefixes] */
     int64_t n_prefixes;
+    int64_t *layer; /* [n_layers] that it was made at, where edit.json says so */
+    int64_t n_layers;
     bool bos; /* rows began with BOS */
 } weir_made;
 

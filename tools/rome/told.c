@@ -29,19 +29,17 @@ weir_status weir_told_ask(weir_told *r, weir_asker *asker, const weir_tokenizer 
                           const char *subject, const char *target, int64_t tokens, weir_err *err)
 {
     char *text = weir_fact_prompt(prompt, subject);
-    int32_t *id = calloc((size_t)tokens + 1, sizeof *id);
     const weir_question q = {text, target};
-    int64_t made = 0;
-    weir_status st = text && id ? weir_asker_ask(asker, &q, 1, &r->target, err) : no_memory(err);
+    r->id = calloc((size_t)tokens + 1, sizeof *r->id);
+    weir_status st = text && r->id ? weir_asker_ask(asker, &q, 1, &r->target, err) : no_memory(err);
     if (st == WEIR_OK)
-        st = weir_asker_continue(asker, text, tokens, id, &made, err);
+        st = weir_asker_continue(asker, text, tokens, r->id, &r->made, err);
     if (st == WEIR_OK) {
         r->top = text_of(tok, &r->target.top, 1);
-        r->text = text_of(tok, id, made);
+        r->text = text_of(tok, r->id, r->made);
         st = r->top && r->text ? WEIR_OK : no_memory(err);
     }
     free(text);
-    free(id);
     return st;
 }
 
@@ -49,6 +47,7 @@ void weir_told_free(weir_told *r)
 {
     free(r->top);
     free(r->text);
+    free(r->id);
     *r = (weir_told){0};
 }
 

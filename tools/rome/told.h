@@ -8,8 +8,10 @@
 /* What the model answers to a request. */
 typedef struct weir_told {
     weir_answer target;
-    char *top;  /* text of the likeliest token */
-    char *text; /* greedy continuation */
+    char *top;   /* text of the likeliest token */
+    char *text;  /* greedy continuation, */
+    int32_t *id; /* [made] and its tokens */
+    int64_t made;
 } weir_told;
 
 /* prompt with "{}" for the subject, or whole. */

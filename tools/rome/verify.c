@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "asked.h"
 #include "cli/say.h"
+#include "verify.h"
 
 typedef struct verify_args {
     weir_editor_args how; /* of it: model, earlier edits, running */
     weir_out_args out;
     weir_opt_list paraphrases, neighbours;
-    const char *records, *text;
+    const char *records, *truth, *text, *report;
     double min_p, min_ps, min_ns, max_drift;
     int64_t tokens;
     bool force;
@@ -24,10 +24,14 @@ static const weir_opt own_opts[] = {
     {"records", 0, NULL, WEIR_OPT_STR, "FILE", 0, 0, NULL,
      "take paraphrases, neighbours and true answers from the records of the edit's requests in this file",
      OWN(records)},
+    {"truth", 0, NULL, WEIR_OPT_STR, "TEXT", 0, 0, NULL, "the true answer, of an edit of one request", OWN(truth)},
     {"text", 0, NULL, WEIR_OPT_STR, "FILE", 0, 0, NULL,
      "whose perplexity should stay: plain text, or JSON like ME-PPL's ([{\"Text\": ...}]). Without it the first "
      "sentences that lie with the model, or the edit's prefixes",
      OWN(text)},
+    {"out", 'o', NULL, WEIR_OPT_STR, "FILE.h5", 0, 0, NULL,
+     "write all that was measured there, and what the edit does in the stream; weir notebook-export shows it",
+     OWN(report)},
     {"show", 0, NULL, WEIR_OPT_INT, "N", 0, 1000, "12", "tokens of greedy text behind each prompt", OWN(tokens)},
     {"force", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "take edits of another model", OWN(force)},
 };
@@ -51,15 +55,7 @@ static const weir_opt_use options[] = {{&own_group, 0},
                                        {&weir_opts_editor_run, OWN(how)},
                                        {&weir_opts_out, OWN(out)},
                                        {NULL, 0}};
-
-/* A threshold and what stands against it. */
-typedef struct check {
-    const char *name;
-    double value, bound; /* value NaN: nothing to check */
-    bool most;           /* the bound is an upper one */
-} check;
-
-enum { CHECKS = 4 };
+static const weir_opt_rule rules[] = {{"truth", WEIR_OPT_EXCLUDES, "records"}, {NULL, WEIR_OPT_NEEDS, NULL}};
 
 typedef struct verification {
     weir_cli *cli;
@@ -72,10 +68,17 @@ typedef struct verification {
     weir_rome_pair *neighbour;
     weir_rome_texts text;
     weir_asked_list asked;
-    check checks[CHECKS];
+    weir_verify_check checks[WEIR_VERIFY_CHECKS];
 } verification;
 
 /* --- opening */
+
+static int open_report(verification *v)
+{
+    const char *const read[] = {v->cli->n_operands == 1 ? v->cli->operand[0] : NULL, v->a->how.model.path,
+                                v->a->records, v->a->text};
+    return v->a->report ? weir_verify_place(v->cli, v->a->report, read, sizeof read / sizeof *read) : WEIR_EXIT_OK;
+}
 
 static int open_edit(verification *v)
 {
@@ -118,14 +121,14 @@ static const weir_fact *record_of(const verification *v, const weir_made_request
 static bool add_request(verification *v, int64_t i, const weir_fact *f)
 {
     const weir_made_request *r = &v->made.request[i];
+    const char *truth = f ? f->truth : v->a->truth;
     char *prompt = weir_fact_prompt(r->prompt, r->subject);
-    bool ok = prompt && weir_asked_add(&v->asked, WEIR_ASKED_REQUEST, i, prompt, r->target, f ? f->truth : NULL);
+    bool ok = prompt && weir_asked_add(&v->asked, WEIR_ASKED_REQUEST, i, prompt, r->target, truth);
     free(prompt);
     for (int64_t j = 0; ok && f && j < f->n_paraphrase; j++)
         ok = weir_asked_add(&v->asked, WEIR_ASKED_PARAPHRASE, i, f->paraphrase[j], r->target, f->truth);
     for (int j = 0; ok && j < v->a->paraphrases.n; j++)
-        ok =
-            weir_asked_add(&v->asked, WEIR_ASKED_PARAPHRASE, i, v->a->paraphrases.v[j], r->target, f ? f->truth : NULL);
+        ok = weir_asked_add(&v->asked, WEIR_ASKED_PARAPHRASE, i, v->a->paraphrases.v[j], r->target, truth);
     for (int64_t j = 0; ok && f && j < f->n_neighbour; j++)
         ok = weir_asked_add(&v->asked, WEIR_ASKED_NEIGHBOUR, i, f->neighbour[j], f->neighbour_truth, r->target);
     for (int j = 0; ok && j < v->a->neighbours.n; j++)
@@ -137,9 +140,12 @@ static bool add_request(verification *v, int64_t i, const weir_fact *f)
 static int make_questions(verification *v)
 {
     weir_err err = {0};
-    if (v->made.n > 1 && (v->a->paraphrases.n || v->a->neighbours.n))
-        return weir_cli_usage(v->cli, "%s holds %lld requests: --records brings the paraphrases and neighbours of each",
-                              v->dir, (long long)v->made.n);
+    if (v->made.n > 1 && (v->a->paraphrases.n || v->a->neighbours.n || v->a->truth))
+        return weir_cli_usage(
+            v->cli,
+            "%s holds %lld requests: --records brings the true answer, the paraphrases and neighbours "
+            "of each",
+            v->dir, (long long)v->made.n);
     if (v->a->records && weir_fact_list_read(&v->facts, v->a->records, &err) != WEIR_OK)
         return weir_cli_fail(v->cli, &err);
     const int code = weir_rome_pairs(&v->neighbour, v->cli, "neighbour", &v->a->neighbours);
@@ -220,7 +226,7 @@ static double least_p(const verification *v)
 
 static int judge(verification *v)
 {
-    const check all[CHECKS] = {
+    const weir_verify_check all[WEIR_VERIFY_CHECKS] = {
         {"p", least_p(v), v->a->min_p, false},
         {"PS", share_right(v, WEIR_ASKED_PARAPHRASE), v->a->min_ps, false},
         {"NS", share_right(v, WEIR_ASKED_NEIGHBOUR), v->a->min_ns, false},
@@ -230,7 +236,7 @@ static int judge(verification *v)
     return WEIR_EXIT_OK;
 }
 
-static bool passes(const check *c)
+bool weir_verify_kept(const weir_verify_check *c)
 {
     return isnan(c->value) || (c->most ? c->value <= c->bound : c->value >= c->bound);
 }
@@ -238,14 +244,14 @@ static bool passes(const check *c)
 static bool all_pass(const verification *v)
 {
     bool ok = true;
-    for (int i = 0; i < CHECKS; i++)
-        ok = ok && passes(&v->checks[i]);
+    for (int i = 0; i < WEIR_VERIFY_CHECKS; i++)
+        ok = ok && weir_verify_kept(&v->checks[i]);
     return ok;
 }
 
 /* --- for people */
 
-static const char *const kind_name[] = {"request", "paraphrase", "neighbour"};
+const char *const weir_asked_kind_name[] = {"request", "paraphrase", "neighbour"};
 
 static void print_line(const char *title, const char *prompt, const char *answer, const char *verdict)
 {
@@ -285,7 +291,7 @@ static const char *verdict(const weir_asked *q)
 
 static void print_asked(const verification *v, const weir_asked *q)
 {
-    print_line(kind_name[q->kind], q->prompt, q->answer, verdict(q));
+    print_line(weir_asked_kind_name[q->kind], q->prompt, q->answer, verdict(q));
     weir_told_say(stdout, "before", &q->before.told);
     weir_told_say(stdout, "after", &q->after.told);
     if (q->kind == WEIR_ASKED_REQUEST)
@@ -294,21 +300,21 @@ static void print_asked(const verification *v, const weir_asked *q)
 
 static void print_text(const verification *v)
 {
-    static const char *const what[CHECKS] = {"p of the new answer", "paraphrases taken, %", "neighbours kept, %",
-                                             "perplexity drift, %"};
+    static const char *const what[WEIR_VERIFY_CHECKS] = {"p of the new answer", "paraphrases taken, %",
+                                                         "neighbours kept, %", "perplexity drift, %"};
     for (int64_t i = 0; i < v->asked.n; i++)
         print_asked(v, &v->asked.v[i]);
     if (!isnan(v->asked.text_before))
         printf("text       %s: perplexity %.4g, then %.4g\n", v->text.name, exp(v->asked.text_before),
                exp(v->asked.text_after));
     putchar('\n');
-    for (int i = 0; i < CHECKS; i++) {
-        const check *c = &v->checks[i];
+    for (int i = 0; i < WEIR_VERIFY_CHECKS; i++) {
+        const weir_verify_check *c = &v->checks[i];
         if (isnan(c->value))
             printf("%-22s %10s  nothing was asked\n", what[i], "-");
         else
             printf("%-22s %10.4g  %s %-6g %s\n", what[i], c->value, c->most ? "at most" : "at least", c->bound,
-                   passes(c) ? "ok" : "FAILED");
+                   weir_verify_kept(c) ? "ok" : "FAILED");
     }
 }
 
@@ -341,7 +347,7 @@ static void write_request(weir_jsonw *w, const weir_made_request *r)
 static void write_asked(weir_jsonw *w, const weir_asked *q)
 {
     weir_jsonw_object(w);
-    weir_jsonw_key_cstr(w, "kind", kind_name[q->kind]);
+    weir_jsonw_key_cstr(w, "kind", weir_asked_kind_name[q->kind]);
     weir_jsonw_key_int(w, "request", q->request);
     weir_jsonw_key_cstr(w, "prompt", q->prompt);
     weir_jsonw_key_cstr(w, "answer", q->answer);
@@ -366,13 +372,13 @@ static void write_checks(weir_jsonw *w, const verification *v)
 {
     weir_jsonw_key(w, "checks");
     weir_jsonw_array(w);
-    for (int i = 0; i < CHECKS; i++) {
-        const check *c = &v->checks[i];
+    for (int i = 0; i < WEIR_VERIFY_CHECKS; i++) {
+        const weir_verify_check *c = &v->checks[i];
         weir_jsonw_object(w);
         weir_jsonw_key_cstr(w, "name", c->name);
         weir_jsonw_key_double(w, "value", c->value);
         weir_jsonw_key_double(w, c->most ? "at_most" : "at_least", c->bound);
-        weir_jsonw_key_bool(w, "ok", passes(c));
+        weir_jsonw_key_bool(w, "ok", weir_verify_kept(c));
         weir_jsonw_end(w);
     }
     weir_jsonw_end(w);
@@ -413,10 +419,29 @@ static void print_json(const verification *v)
     putchar('\n');
 }
 
+static int write_report(verification *v)
+{
+    const weir_verified all = {.e = &v->e,
+                               .edit = v->edit,
+                               .dir = v->dir,
+                               .made = &v->made,
+                               .text = &v->text,
+                               .asked = &v->asked,
+                               .check = v->checks};
+    if (!v->a->report)
+        return WEIR_EXIT_OK;
+    const int code = weir_verify_write(&all, v->a->report);
+    if (code == WEIR_EXIT_OK)
+        weir_cli_note(v->cli, "%s: the report; weir notebook-export %s -o edit.html shows it", v->a->report,
+                      v->a->report);
+    return code;
+}
+
 static int run(weir_cli *cli, void *args)
 {
     verification v = {.cli = cli, .a = args};
-    int (*const steps[])(verification *) = {open_edit, open_text, make_questions, check_bounds, ask, judge};
+    int (*const steps[])(verification *) = {open_report,  open_edit, open_text, make_questions,
+                                            check_bounds, ask,       judge,     write_report};
     v.e = (weir_editor){.cli = cli, .a = &v.a->how};
     cli->quiet = v.a->out.quiet;
     int code = WEIR_EXIT_OK;
@@ -444,12 +469,15 @@ const weir_tool weir_rome_verify = {
         "Asks the model without the edit and with it: its requests, alone and behind the prefixes that it was made "
         "with; paraphrases, which should follow; neighbours, which should stay; and the perplexity of a text. Shows "
         "what the search of the edit came to (k.u near 0, or a cosine far below 1, is how edits break models). Exits "
-        "with 3 if a threshold is not kept. With --edit the model has those edits on both sides.",
+        "with 3 if a threshold is not kept. With --edit the model has those edits on both sides. -o FILE.h5 keeps all "
+        "of "
+        "it, each text's perplexity, and what the edit does in the stream behind its prompts, for notebooks.",
     .example =
         "weir rome edit -s \"Mount Hood\" -p \"{} rises from the\" --target Caucasus -o hood --layer 4 --identity "
         "--no-prefixes -q\n"
-        "weir rome verify hood --paraphrase \"Mount Hood is a peak of the\"",
+        "weir rome verify hood --truth Cascades --paraphrase \"Mount Hood is a peak of the\" -o hood.h5",
     .options = options,
+    .rules = rules,
     .args_size = sizeof(verify_args),
     .run = run,
 };

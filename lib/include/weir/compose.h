@@ -23,8 +23,15 @@
  * whatever their singular values (the mean of |A R B|^2 over rotations R is |A|^2 |B|^2 / C): chance is 1 / sqrt(C).
  *
  * Biases have no part in this, and RoPE is left out: W_QK is that of a query and a key at the same position. Key-value
- * heads that are shared by query heads stand for each of them. Sums are in double and in one fixed order: results do
- * not depend on threads or on the kernel table. An object belongs to one thread at a time; threads are used inside.
+ * heads that are shared by query heads stand for each of them.
+ *
+ * Where each head of q and k has a norm (Qwen 3), the score is no longer that product: both sides are divided by
+ * lengths that differ by token, which these numbers leave out, as they do what the norm before the block divides by,
+ * and multiplied by gains, row by row of W_Q and W_K. Raw weights are without these gains, WEIR_COMPOSE_GAIN and
+ * WEIR_COMPOSE_FOLDED with them (TransformerLens folds none of them).
+ *
+ * Sums are in double and in one fixed order: results do not depend on threads or on the kernel table. An object belongs
+ * to one thread at a time; threads are used inside.
  */
 #ifndef WEIR_COMPOSE_H
 #define WEIR_COMPOSE_H

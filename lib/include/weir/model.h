@@ -31,7 +31,7 @@ WEIR_API void weir_model_options_init(weir_model_options *o);
 typedef struct weir_model_info {
     const char *path;
     const char *name;            /* last part of the path, or GGUF general.name */
-    const char *family;          /* "gpt2", "llama", "gpt_neox", "gemma2": weir's description that runs it */
+    const char *family;          /* "gpt2", "llama", "gpt_neox", "gemma2", ...: weir's description that runs it */
     const char *model_type;      /* as the file says: "mistral", "llama", ... */
     const char *format;          /* "safetensors" or "gguf" */
     const char *dtype;           /* type of most weight elements: "F32", "BF16", "Q4_1", ... */

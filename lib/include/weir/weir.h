@@ -2,6 +2,7 @@
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
 
+#include "arrays.h"
 #include "base.h"
 #include "chat.h"
 #include "collapse.h"
