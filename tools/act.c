@@ -9,7 +9,7 @@
 
 #define AT(field) offsetof(weir_act_args, field)
 static const weir_opt own_opts[] = {
-    {"at", 0, NULL, WEIR_OPT_STR, "X,...", 0, 0, NULL, "the places, instead of a table", AT(at)},
+    {"at", 0, NULL, WEIR_OPT_STR, "X,...", 0, 0, NULL, "the functions at these places, instead of a table", AT(at)},
     {"from", 0, NULL, WEIR_OPT_REAL, "X", -1000000, 0, "-4", "the table and the picture begin here", AT(from)},
     {"to", 0, NULL, WEIR_OPT_REAL, "X", -1000000, 0, "4", "and end here", AT(to)},
     {"step", 0, NULL, WEIR_OPT_REAL, "X", 0, 0, "0.5", "between the table's places", AT(step)},

@@ -31,7 +31,8 @@ def rows(case, edit, out, path=None):
 
 
 tiny = pytest.mark.wants(only=lambda c: c.name in (
-    "gpt2", "gpt2-bare-f16", "llama-gqa-bf16", "llama-linear-bias", "mistral-window-f16", "neox-parallel", "neox-nobias-bf16", "gemma2"))
+    "gpt2", "gpt2-bare-f16", "llama-gqa-bf16", "llama-linear-bias", "mistral-window-f16", "neox-parallel", "neox-nobias-bf16", "gemma2", "qwen2",
+    "qwen3"))
 
 
 @tiny

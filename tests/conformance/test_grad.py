@@ -28,7 +28,7 @@ from probe import Probe  # noqa: E402
 TOKENS = 13
 NEAR = ({}, {"noise": 2.0 ** -22})  # the fp32 runs whose largest error makes the bound
 DEEP = NEAR + ({"chain": 1},)       # and those of SmolLM2
-FEW = ("brook", "llama-gqa-bf16", "gemma2", "neox-parallel")
+FEW = ("brook", "llama-gqa-bf16", "gemma2", "neox-parallel", "qwen3")
 
 
 @pytest.fixture(scope="module")

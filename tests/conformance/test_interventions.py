@@ -13,7 +13,7 @@ import edited
 import models
 import weirdump
 
-CASES = ("brook", "llama-gqa-bf16", "gemma2", "neox-parallel")
+CASES = ("brook", "llama-gqa-bf16", "gemma2", "neox-parallel", "qwen3")
 chosen = pytest.mark.wants(only=lambda c: c.name in CASES)
 TOKENS = 13
 # One position for each operation, so that one run tries all of them at a point.

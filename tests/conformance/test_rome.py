@@ -266,7 +266,7 @@ def test_smollm2(smollm2, smollm2_model, tmp_path):
 
 
 # --- the families
-TINY = ("llama-gqa-bf16", "gemma2", "neox-parallel", "mistral-window-f16")
+TINY = ("llama-gqa-bf16", "gemma2", "neox-parallel", "mistral-window-f16", "qwen2", "qwen3")
 
 
 @pytest.fixture(scope="module", params=TINY)

@@ -1,4 +1,4 @@
-/* support/lens_page.c: logit-lens' pages and pictures of made-up measurements, for tests/cli/test_lens_page.py.
+/* support/lens_page.c: logit-lens' pages and pictures of made-up measurements, for tests/pages/test_lens_page.py.
  *
  *     lens_page KIND FORMAT TOKENIZER < TEXT
  *

@@ -1,4 +1,4 @@
-/* support/neurons_page.c: pages of made-up searches, for tests/cli/test_neurons_page.py.   neurons_page KIND FORMAT <
+/* support/neurons_page.c: pages of made-up searches, for tests/pages/test_neurons_page.py.   neurons_page KIND FORMAT <
  * TEXT
  *
  * KIND   big      20,000 neurons of two layers, ten places at both ends

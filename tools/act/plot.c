@@ -4,7 +4,7 @@
 
 #include "act.h"
 #include "cli/terminal.h"
-#include "page/svg.h"
+#include "page/chart.h"
 
 /* Where the values of f and its slope lie on [from, to]; 0 is in it. */
 static void find_range(const weir_acting *t, const weir_act_curve *c, double *low, double *high)
@@ -79,57 +79,45 @@ void weir_act_plot(const weir_acting *t, const weir_act_curve *c, FILE *out)
 
 enum { WIDE = 240, HIGH = 180, LEFT = 56, TOP = 48, GAP = 28, ACROSS = 3, HEAD = 28 };
 
-typedef struct panel {
-    FILE *out;
-    const weir_acting *t;
-    const weir_act_curve *c;
-    double x, y, low, high;
-} panel;
-
-static double across(const panel *p, double x)
+static void put_line(const weir_acting *t, const weir_act_curve *c, const weir_chart *chart,
+                     double (*f)(const weir_activation *, double, double), const weir_chart_style *style)
 {
-    return p->x + WIDE * (x - p->t->a->from) / (p->t->a->to - p->t->a->from);
-}
-
-static double up(const panel *p, double y)
-{
-    return p->y + HIGH * (p->high - y) / (p->high - p->low);
-}
-
-static void put_line(const panel *p, double (*f)(const weir_activation *, double, double), const char *style)
-{
-    fprintf(p->out, "<path fill=\"none\" %s d=\"", style);
+    double x[WIDE + 1], y[WIDE + 1];
     for (int i = 0; i <= WIDE; i++) {
-        const double x = p->t->a->from + (p->t->a->to - p->t->a->from) * i / WIDE;
-        fprintf(p->out, "%c%.2f %.2f", i ? 'L' : 'M', across(p, x), up(p, f(p->c->f, p->t->a->beta, x)));
+        x[i] = t->a->from + (t->a->to - t->a->from) * i / WIDE;
+        y[i] = f(c->f, t->a->beta, x[i]);
     }
-    fputs("\"/>\n", p->out);
+    weir_chart_line(chart, WIDE + 1, x, y, style);
 }
 
-static void put_panel(panel *p)
+static void put_panel(const weir_acting *t, const weir_act_curve *c, FILE *out, double x, double y)
 {
-    const weir_lowest *l = &p->c->lowest;
-    const double from = p->t->a->from, to = p->t->a->to;
-    find_range(p->t, p->c, &p->low, &p->high);
-    fprintf(p->out, "<g><text x=\"%g\" y=\"%g\" font-weight=\"bold\">", p->x, p->y - 20);
-    weir_svg_text(p->out, p->c->f->name, strlen(p->c->f->name), 0, false);
-    fprintf(p->out, "</text><text x=\"%g\" y=\"%g\" font-size=\"9\" fill=\"#5a6472\">", p->x, p->y - 8);
-    weir_svg_text(p->out, p->c->f->formula, strlen(p->c->f->formula), 52, false);
-    fprintf(p->out, "</text>\n<path d=\"M%g %.2fh%d\" stroke=\"#b8bfc9\"/>", p->x, up(p, 0), WIDE);
-    if (from <= 0 && to >= 0)
-        fprintf(p->out, "<path d=\"M%.2f %gv%d\" stroke=\"#b8bfc9\"/>", across(p, 0), p->y, HIGH);
-    fprintf(p->out, "<text x=\"%g\" y=\"%g\" text-anchor=\"end\">%.3g</text>", p->x - 4, p->y + 10, p->high);
-    fprintf(p->out, "<text x=\"%g\" y=\"%g\" text-anchor=\"end\">%.3g</text>", p->x - 4, p->y + HIGH, p->low);
-    fprintf(p->out, "<text x=\"%g\" y=\"%g\">%g</text>", p->x, p->y + HIGH + 14, from);
-    fprintf(p->out, "<text x=\"%g\" y=\"%g\" text-anchor=\"end\">%g</text>\n", p->x + WIDE, p->y + HIGH + 14, to);
-    put_line(p, weir_activation_slope, "stroke=\"#2f6fbf\" stroke-dasharray=\"3 3\"");
-    put_line(p, weir_activation_value, "stroke=\"#c4501f\" stroke-width=\"2\"");
-    if (l->kind == WEIR_LOWEST_DIP && l->x >= from && l->x <= to)
-        fprintf(
-            p->out,
-            "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"3\" fill=\"#c4501f\"><title>lowest: %.9g at %.9g</title></circle>\n",
-            across(p, l->x), up(p, l->y), l->y, l->x);
-    fputs("</g>\n", p->out);
+    const weir_lowest *l = &c->lowest;
+    const bool dips = l->kind == WEIR_LOWEST_DIP && l->x >= t->a->from && l->x <= t->a->to;
+    const weir_chart_style zero = {.colour = "#b8bfc9", .width = 1};
+    weir_chart chart = {.out = out,
+                        .x = x,
+                        .y = y,
+                        .width = WIDE,
+                        .height = HIGH,
+                        .across = {.from = t->a->from, .to = t->a->to, .exact = true},
+                        .up = {.exact = true}};
+    find_range(t, c, &chart.up.from, &chart.up.to);
+    if (dips)
+        weir_chart_hold_one(&chart.up, l->y);
+    fprintf(out, "<g><text x=\"%g\" y=\"%g\" font-weight=\"bold\">", x, y - 20);
+    weir_svg_text(out, c->f->name, strlen(c->f->name), 0, false);
+    fprintf(out, "</text><text x=\"%g\" y=\"%g\" font-size=\"9\" fill=\"#5a6472\">", x, y - 8);
+    weir_svg_text(out, c->f->formula, strlen(c->f->formula), 52, false);
+    fputs("</text>\n", out);
+    weir_chart_frame(&chart);
+    weir_chart_rule(&chart, false, 0, &zero);
+    weir_chart_rule(&chart, true, 0, &zero);
+    put_line(t, c, &chart, weir_activation_slope, &(weir_chart_style){.colour = "#2f6fbf", .width = 1, .dash = "3 3"});
+    put_line(t, c, &chart, weir_activation_value, &(weir_chart_style){.colour = "#c4501f", .width = 2});
+    if (dips)
+        weir_chart_points(&chart, 1, &l->x, &l->y, NULL, false, &(weir_chart_style){.name = "lowest, at", .dots = 3});
+    fputs("</g>\n", out);
 }
 
 int weir_act_put_svg(void *acting, FILE *out)
@@ -142,14 +130,9 @@ int weir_act_put_svg(void *acting, FILE *out)
             "<text x=\"%d\" y=\"20\"><tspan fill=\"#c4501f\">f(x)</tspan>, <tspan fill=\"#2f6fbf\">f'(x), dashed"
             "</tspan></text>\n",
             LEFT);
-    for (int i = 0; i < t->n; i++) {
-        panel p = {.out = out,
-                   .t = t,
-                   .c = &t->curve[i],
-                   .x = LEFT + (i % ACROSS) * (LEFT + WIDE),
-                   .y = HEAD + TOP + (i / ACROSS) * (TOP + HIGH + GAP)};
-        put_panel(&p);
-    }
+    for (int i = 0; i < t->n; i++)
+        put_panel(t, &t->curve[i], out, LEFT + (i % ACROSS) * (LEFT + WIDE),
+                  HEAD + TOP + (i / ACROSS) * (TOP + HIGH + GAP));
     weir_svg_end(out);
     return WEIR_EXIT_OK;
 }

@@ -23,7 +23,7 @@ void weir_svg_end(FILE *out)
 }
 
 /* XML has no U+FFFE and U+FFFF; all else that it lacks is no printable character either. */
-static void put_xml(FILE *out, const char *p, size_t n)
+void weir_svg_xml(FILE *out, const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const char *word = p[i] == '&'   ? "&amp;"
@@ -68,22 +68,35 @@ void weir_svg_text(FILE *out, const char *p, size_t n, int columns, bool dot)
         weir_text_add(&t, "\xc2\xb7", 2);
     weir_text_printable(&t, p + skip, n - skip);
     if (!t.failed && columns && weir_text_columns(t.p, t.n) > columns) {
-        put_xml(out, t.p, fitting(t.p, t.n, columns - 1));
+        weir_svg_xml(out, t.p, fitting(t.p, t.n, columns - 1));
         fputs("\xe2\x80\xa6", out);
     } else if (!t.failed) {
-        put_xml(out, t.p, t.n);
+        weir_svg_xml(out, t.p, t.n);
     }
     weir_text_free(&t);
+}
+
+int64_t weir_svg_columns(const char *p, size_t n)
+{
+    weir_text t = {0};
+    weir_text_printable(&t, p, n);
+    const int64_t columns = t.failed ? 0 : weir_text_columns(t.p, t.n);
+    weir_text_free(&t);
+    return columns;
+}
+
+void weir_svg_token_bytes(FILE *out, weir_str bytes, int32_t id, int columns, bool dot)
+{
+    if (bytes.n)
+        weir_svg_text(out, bytes.p, bytes.n, columns, dot);
+    else if (id >= 0)
+        fprintf(out, "&lt;#%d&gt;", id);
 }
 
 void weir_svg_token(FILE *out, const weir_tokenizer *tok, int32_t id, int columns, bool dot)
 {
     bool known = tok && id >= 0 && id < weir_tokenizer_size(tok);
-    weir_str bytes = known ? weir_tokenizer_bytes(tok, id) : (weir_str){0};
-    if (bytes.n)
-        weir_svg_text(out, bytes.p, bytes.n, columns, dot);
-    else if (id >= 0)
-        fprintf(out, "&lt;#%d&gt;", id);
+    weir_svg_token_bytes(out, known ? weir_tokenizer_bytes(tok, id) : (weir_str){0}, id, columns, dot);
 }
 
 void weir_svg_float(FILE *out, float x)

@@ -12,8 +12,14 @@ void weir_svg_end(FILE *out);
  * space at the beginning is drawn as a dot if `dot`. Out of memory: nothing is written, and ferror(out) stays as it
  * was. */
 void weir_svg_text(FILE *out, const char *p, size_t n, int columns, bool dot);
-/* The same of a token. tok NULL, and tokens without bytes: "<#ID>"; -1: nothing. */
+/* Text that is in printable form already. */
+void weir_svg_xml(FILE *out, const char *p, size_t n);
+/* Columns that the whole of these bytes takes in printable form. */
+int64_t weir_svg_columns(const char *p, size_t n);
+/* Writes a token in the same way. tok NULL, and tokens without bytes: "<#ID>"; -1: nothing. */
 void weir_svg_token(FILE *out, const weir_tokenizer *tok, int32_t id, int columns, bool dot);
+/* The same of its bytes. */
+void weir_svg_token_bytes(FILE *out, weir_str bytes, int32_t id, int columns, bool dot);
 /* The shortest digits that give the same float back; "none" where it is NaN. */
 void weir_svg_float(FILE *out, float x);
 
