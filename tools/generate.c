@@ -31,8 +31,8 @@ static const weir_opt how_opts[] = {
      "divide the positive logits of tokens that the text already has by R, multiply the negative ones; 1: leave them",
      AT(repetition_penalty)},
     {"seed", 0, NULL, WEIR_OPT_INT, "N", 0, 0, "0", "the same seed gives the same texts", AT(seed)},
-    {"stop", 0, NULL, WEIR_OPT_LIST, "TEXT", 0, 0, NULL, "end before this text; may be repeated", AT(stop)},
-    {"stop-id", 0, NULL, WEIR_OPT_LIST, "ID", 0, 0, NULL, "end at this token; may be repeated", AT(stop_id)},
+    {"stop", 0, NULL, WEIR_OPT_LIST, "TEXT", 0, 0, NULL, "end before this text", AT(stop)},
+    {"stop-id", 0, NULL, WEIR_OPT_LIST, "ID", 0, 0, NULL, "end at the token of this number", AT(stop_id)},
     {"ignore-eos", 0, NULL, WEIR_OPT_FLAG, NULL, 0, 0, NULL, "go on behind the tokens that end a text", AT(ignore_eos)},
 };
 static const weir_opt_group how_group = {"How to go on", how_opts, sizeof how_opts / sizeof *how_opts};

@@ -30,7 +30,7 @@ static const weir_opt what_opts[] = {
      AT(norm)},
     {"every", 0, NULL, WEIR_OPT_INT, "N", 1, INT32_MAX, "1",
      "split the predictions of one position of N, drawn at random; triggers are of all positions", AT(every)},
-    {"seed", 0, NULL, WEIR_OPT_INT, "N", 0, 0, "0", "of that", AT(seed)},
+    {"seed", 0, NULL, WEIR_OPT_INT, "N", 0, 0, "0", "of the positions that --every draws", AT(seed)},
     {"mask", 0, NULL, WEIR_OPT_STR, "LIST", 0, 0, "bos,special",
      "tokens that are left out of everything wherever they stand: bos, special, token ids, or none", AT(mask)},
 };

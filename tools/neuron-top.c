@@ -33,12 +33,12 @@ static const weir_opt what_opts[] = {
      "last N tokens are the same",
      AT(dedup)},
     {"threshold", 0, "thresholds", WEIR_OPT_LIST, "X", 0, 0, NULL,
-     "also count values above X (those above 0 are always counted); repeatable", AT(thresholds)},
+     "also count values above X (those above 0 are always counted)", AT(thresholds)},
     {"quantiles", 0, NULL, WEIR_OPT_INT, "N", 0, 100, "0",
      "draw N places from each band of the ranks: up to .5, .9, .99, .999, 1", AT(quantiles)},
     {"random", 0, NULL, WEIR_OPT_INT, "N", 0, 1000, "0", "draw N places from the whole text, the same for every neuron",
      AT(random)},
-    {"seed", 0, NULL, WEIR_OPT_INT, "N", 0, 0, "0", "of both", AT(seed)},
+    {"seed", 0, NULL, WEIR_OPT_INT, "N", 0, 0, "0", "of what --quantiles and --random draw", AT(seed)},
     {"mask", 0, NULL, WEIR_OPT_STR, "LIST", 0, 0, "bos,special",
      "tokens that are left out of everything wherever they stand: bos, special, token ids, or none; their number is "
      "printed",
@@ -158,8 +158,8 @@ static int search(weir_top *r)
     int code = weir_top_from_text(r);
     if (code == WEIR_EXIT_OK)
         code = check_same_model(r);
-    if (code == WEIR_EXIT_OK && (weir_neurons_finish(r->s, &err) != WEIR_OK ||
-                                 weir_neurons_set_about(r->s, &r->about, &err) != WEIR_OK))
+    if (code == WEIR_EXIT_OK &&
+        (weir_neurons_finish(r->s, &err) != WEIR_OK || weir_neurons_set_about(r->s, &r->about, &err) != WEIR_OK))
         code = weir_cli_fail(r->cli, &err);
     return code == WEIR_EXIT_OK ? weir_top_put_search(r) : code;
 }

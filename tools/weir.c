@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/manual.h"
 #include "cli/say.h"
 #include "cli/tool.h"
 
@@ -30,7 +31,9 @@ static void print_tools(FILE *out)
     for (int i = 0; i < weir_n_tools; i++)
         fprintf(out, "  %-16s%s\n", weir_tool_table[i]->name, weir_tool_table[i]->summary);
     fprintf(out,
-            "\n`weir help TOOL` or `weir TOOL --help` says more about one; `weir --version` prints the version.\n");
+            "\n`weir help TOOL` or `weir TOOL --help` says more about one; `weir --version` prints the version.\n"
+            "`man weir` reads the manual where weir is installed, `weir help --man [TOOL]` prints a page of it; `weir\n"
+            "completion bash|zsh` prints what makes a shell complete tools and options.\n");
 }
 
 /* Line by line, unbroken: what is printed must run when it is pasted into a shell. */
@@ -61,7 +64,7 @@ static void print_help(const weir_tool *parent, const weir_tool *t, FILE *out)
         print_commands(t, out);
     } else {
         weir_opt_print(t->options, out);
-        fprintf(out, "  -h, --help              this text\n");
+        fprintf(out, "%s  -h, --help              this text\n", t->options->group ? "" : "\nOptions\n");
     }
     if (t->more_help)
         t->more_help(out);
@@ -145,11 +148,14 @@ static int run_tool(weir_cli *cli, const weir_tool *t, int argc, char **argv)
     return code;
 }
 
-/* `weir help`, `weir help TOOL`, `weir help TOOL COMMAND`. */
+/* `weir help [--man] [TOOL [COMMAND]]`. */
 static int help(weir_cli *cli, int argc, char **argv)
 {
+    bool man = argc > 0 && strcmp(argv[0], "--man") == 0;
+    argc -= man;
+    argv += man;
     if (argc == 0) {
-        print_tools(stdout);
+        (man ? weir_manual_program : print_tools)(stdout);
         return WEIR_EXIT_OK;
     }
     const weir_tool *t = find_tool(argv[0]);
@@ -159,7 +165,11 @@ static int help(weir_cli *cli, int argc, char **argv)
     cli->tool = t;
     if (t->commands && argc > 1 && !c)
         return unknown(cli, t->commands, "command", argv[1]);
-    print_help(c ? t : NULL, c ? c : t, stdout);
+    const weir_tool *parent = c ? t : NULL, *shown = c ? c : t;
+    if (man)
+        weir_manual_tool(stdout, parent, shown);
+    else
+        print_help(parent, shown, stdout);
     return WEIR_EXIT_OK;
 }
 

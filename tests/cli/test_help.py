@@ -34,12 +34,12 @@ def test_help_needs_no_model_and_is_one_text(tool):
 
 @pytest.fixture(scope="module")
 def brook(tmp_path_factory):
-    """The embedded model with a tenth of its sentences: examples read all of them, and would take minutes."""
+    """The embedded model with 40 of its sentences: examples read all of them, and would take minutes."""
     path = tmp_path_factory.mktemp("brook")
     for file in BROOK.iterdir():
         if file.name != "sentences.txt":
             (path / file.name).symlink_to(file)
-    (path / "sentences.txt").write_bytes(b"".join((BROOK / "sentences.txt").read_bytes().splitlines(True)[:100]))
+    (path / "sentences.txt").write_bytes(b"".join((BROOK / "sentences.txt").read_bytes().splitlines(True)[:40]))
     return path
 
 

@@ -61,6 +61,20 @@ void weir_opt_print(const weir_opt_use *use, FILE *out)
     }
 }
 
+bool weir_opt_rule_lists(const char *names, const char *name)
+{
+    for (size_t n; n = strcspn(names, "|"), n; names += n + (names[n] != 0))
+        if (strlen(name) == n && memcmp(names, name, n) == 0)
+            return true;
+    return false;
+}
+
+void weir_opt_rule_put(FILE *out, const char *names, const char *between)
+{
+    for (size_t n; n = strcspn(names, "|"), n; names += n + (names[n] != 0))
+        fprintf(out, "--%.*s%s", (int)n, names, names[n] ? between : "");
+}
+
 /* Edits (insert, delete, replace) that turn a into b. */
 static size_t distance(const char *a, const char *b)
 {

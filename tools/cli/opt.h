@@ -1,5 +1,5 @@
 /* cli/opt.h: options as data. A table of rows says everything about an option once: parsing, --help, the suggestions
- * for misspelt names (and later man pages and completion) all read it.
+ * for misspelt names, man pages (cli/manual.h) and completion (cli/complete.h) all read it.
  *
  * Options that several tools take stand in shared groups (cli/common.h). A group's rows store their values in a struct
  * of the group; a tool's own struct holds those structs, and its list of weir_opt_use says where.
@@ -31,7 +31,8 @@ typedef struct weir_opt {
     char letter;       /* short name, or 0 */
     const char *alias; /* a second long name, or NULL */
     weir_opt_type type;
-    const char *arg; /* what --help calls the value; CHOICE: the words, "auto|yes|no"; FLAG: NULL */
+    const char *arg; /* what --help calls the value; CHOICE: the words, "auto|yes|no"; FLAG: NULL. Completion goes by it:
+                        cli/complete.h */
     int64_t min, max;
     const char *def;  /* default, parsed like a value and shown by --help; NULL: zero */
     const char *help; /* one or two phrases, without full stop */
@@ -56,6 +57,11 @@ typedef struct weir_opt_rule {
     enum { WEIR_OPT_EXCLUDES, WEIR_OPT_NEEDS } kind;
     const char *other; /* NEEDS: "a|b": one of them */
 } weir_opt_rule;
+
+/* Does "a|b" name it? */
+bool weir_opt_rule_lists(const char *names, const char *name);
+/* "a|b" as options: --a, --b. */
+void weir_opt_rule_put(FILE *out, const char *names, const char *between);
 
 typedef struct weir_opt_operands {
     const char **v;
