@@ -48,7 +48,7 @@ OMPFLAG := $(if $(filter 1,$(OMP)),-fopenmp,)
 
 HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null)
 HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null)
-ifeq ($(HDF5_LIBS)$(filter deps clean help format,$(MAKECMDGOALS)),)
+ifeq ($(HDF5_LIBS)$(filter deps deps-check clean help format,$(MAKECMDGOALS)),)
 $(error HDF5 was not found (pkg-config hdf5): run `make deps` first)
 endif
 ifeq ($(shell pkg-config --exists libdeflate 2>/dev/null && echo 1),1)
@@ -62,7 +62,14 @@ ROOMS  ?= base linalg io count tokenizer kernels model run hooks grad lens recor
 LIBSRC := $(foreach r,$(ROOMS),$(sort $(wildcard lib/$(r)/*.c)))
 HOOKSRC := $(if $(filter hooks,$(ROOMS)),$(sort $(wildcard hooks/*.c)))
 TOOLSRC := $(sort $(wildcard tools/*.c)) $(sort $(wildcard tools/*/*.c))
-TOOLS   := $(filter-out weir,$(basename $(notdir $(wildcard tools/*.c))))
+# The tool notebook-export, its parts, and the figures of each kind of notebook.
+TOOLSRC += $(sort $(wildcard notebooks_export/*.c) $(wildcard notebooks_export/*/*.c) $(wildcard notebooks_export/*/*/*.c))
+TOOLS   := $(filter-out weir,$(sort $(basename $(notdir $(wildcard tools/*.c notebooks_export/*.c)))))
+# Kinds of notebook: a template and the figures of that name; those named here first.
+NBKINDS := $(filter $(basename $(notdir $(wildcard notebooks_export/figures/*.c))),\
+               $(basename $(notdir $(sort $(wildcard notebooks_export/templates/*.ipynb)))))
+NBKINDS := $(filter $(NBKINDS),activations neurons lens lens-corpus attention edit) \
+               $(filter-out activations neurons lens lens-corpus attention edit,$(NBKINDS))
 # Tools that are also links by bare name (a name that would hide a system program is not).
 BARE    := $(filter trace neuron-top logit-lens rome generate notebook-export,$(TOOLS))
 # Commands of rome: those of tools/rome/NAME.c that exist, in the order of the work.
@@ -71,13 +78,13 @@ ARCHES  := $(patsubst arch_%,%,$(basename $(notdir $(sort $(wildcard lib/model/a
 
 LIBOBJ  := $(LIBSRC:%.c=$(BUILD)/%.o) $(HOOKSRC:%.c=$(BUILD)/%.o)
 LIBOBJ  += $(if $(HOOKSRC),$(GEN)/hook_table.o) $(if $(filter model,$(ROOMS)),$(GEN)/arch_table.o)
-TOOLOBJ := $(TOOLSRC:%.c=$(BUILD)/%.o) $(GEN)/tool_table.o $(GEN)/rome_table.o
+TOOLOBJ := $(TOOLSRC:%.c=$(BUILD)/%.o) $(GEN)/tool_table.o $(GEN)/rome_table.o $(GEN)/nb_kind_table.o $(GEN)/nb_template_table.o $(GEN)/bare_table.o
 LIBA := $(BUILD)/libweir.a
 SOVER := 0
 VERSION := $(shell sed -n 's/^.define WEIR_VERSION "\(.*\)"/\1/p' lib/include/weir/base.h)
 LIBSO := $(BUILD)/libweir.so.$(SOVER)
 
-.PHONY: all help deps check check-slow check-asan check-ubsan check-san check-tsan fuzz bench conformance install uninstall clean format lib tests
+.PHONY: all help deps deps-check check check-pages check-slow check-asan check-ubsan check-san check-tsan fuzz bench conformance install uninstall clean format lib tests
 .SECONDARY:
 all: $(BIN)/weir $(LIBSO) links
 
@@ -85,8 +92,10 @@ help:
 	@sed -n 's/^## //p' Makefile
 
 ## make              build build/bin/weir and its links, build/release/libweir.a and .so
-## make deps         install what is needed (Debian's packages, with apt-get)
-## make check        all tests that need nothing beyond Debian's packages
+## make deps         install what the build needs (Debian's packages, with apt-get)
+## make deps-check   and what the tests need: Python, browser, Jupyter, clang
+## make check        all tests of programs and library
+## make check-pages  what users look at: pages in a browser, notebooks in Jupyter, the README's commands, packages
 ## make check-slow   more of what takes long: 200 runs of a kind are killed and resumed, every allocation fails once
 ## make check-san    the C tests under the sanitizers of addresses and of undefined behaviour (check-asan, check-ubsan: under one of them)
 ## make check-tsan   those that can have threads, under the thread sanitizer
@@ -95,12 +104,18 @@ help:
 ## make conformance  compare with Hugging Face and TransformerLens (needs the network once, for a private environment)
 ## make seeds-page   tests/seeds/README.md from claims.tsv
 ## make install      PREFIX (/usr/local), DESTDIR
+## make dist         build/weir-VERSION.tar.gz: the source
+## make bindist      build/weir-VERSION-linux-MACHINE.tar.gz: the program with all that it needs; runs where it is unpacked
 
-DEPS := build-essential pkg-config libhdf5-dev hdf5-tools zlib1g-dev libdeflate-dev liblapacke-dev libcmocka-dev \
-        python3 python3-venv python3-numpy python3-h5py python3-xarray python3-h5netcdf python3-pytest clang libomp-dev \
-        chromium chromium-driver python3-selenium
+DEPS := build-essential pkg-config libhdf5-dev zlib1g-dev libdeflate-dev liblapacke-dev
+DEPS_CHECK := hdf5-tools libcmocka-dev python3 python3-venv python3-numpy python3-h5py python3-xarray python3-h5netcdf python3-pandas \
+        python3-pytest python3-nbformat python3-nbclient python3-ipykernel python3-matplotlib jupyter-nbconvert clang libomp-dev chromium \
+        chromium-driver python3-selenium zsh mandoc man-db bash-completion
+apt = $(if $(filter 0,$(shell id -u)),,sudo) sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(1)'
 deps:
-	$(if $(filter 0,$(shell id -u)),,sudo) sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(DEPS)'
+	$(call apt,$(DEPS))
+deps-check:
+	$(call apt,$(DEPS) $(DEPS_CHECK))
 
 # --- the library
 lib: $(LIBA) $(LIBSO)
@@ -140,10 +155,24 @@ $$(BUILD)/tools/$(1)/html.o: $$(GEN)/$(1)_page.h
 $$(BUILD)/tools/$(1)/html.o: EXTRA = -I$$(GEN)
 endef
 $(foreach p,$(PAGES),$(eval $(call page_rule,$(p))))
+$(GEN)/notebook_page.h: $(wildcard notebooks_export/export/page* tools/page/*.css tools/page/*.html tools/page/*.js) tools/cli/embed.sh
+	@mkdir -p $(@D)
+	@sh tools/cli/embed.sh weir_notebook_page notebooks_export/export/page.html > $@
+$(BUILD)/notebooks_export/export/page.o: $(GEN)/notebook_page.h
+$(BUILD)/notebooks_export/export/page.o: EXTRA = -I$(GEN)
 # hooks/ and tools/ see the public headers only: reaching into the library does not build.
 $(BUILD)/hooks/%.o: INC = -Ilib/include
 $(BUILD)/tools/%.o: INC = -Ilib/include -Itools
-$(GEN)/hook_table.o $(GEN)/tool_table.o $(GEN)/rome_table.o: INC = -Ilib/include -Itools
+$(BUILD)/notebooks_export/%.o: INC = -Ilib/include -Itools -Inotebooks_export
+# Completion: the engines of tools/cli/complete.SHELL as C strings.
+$(GEN)/complete_%.h: tools/cli/complete.% tools/cli/embed.sh
+	@mkdir -p $(@D)
+	@sh tools/cli/embed.sh weir_$*_lines $< > $@
+$(BUILD)/tools/cli/complete_bash.o: $(GEN)/complete_bash.h
+$(BUILD)/tools/cli/complete_zsh.o: $(GEN)/complete_zsh.h
+$(BUILD)/tools/cli/complete_bash.o $(BUILD)/tools/cli/complete_zsh.o: EXTRA = -I$(GEN)
+$(GEN)/hook_table.o $(GEN)/tool_table.o $(GEN)/rome_table.o $(GEN)/bare_table.o: INC = -Ilib/include -Itools
+$(GEN)/nb_kind_table.o $(GEN)/nb_template_table.o: INC = -Ilib/include -Itools -Inotebooks_export
 $(GEN)/arch_table.o: INC = -Ilib/include -Ilib
 
 $(BUILD)/%.o: %.c
@@ -156,12 +185,23 @@ $(GEN)/%.o: $(GEN)/%.c
 $(GEN)/hook_table.c: $(HOOKSRC) Makefile
 	@mkdir -p $(@D)
 	@lib/hooks/table.sh hook 'weir/hook.h' weir_hook_class $(basename $(notdir $(HOOKSRC))) > $@
-$(GEN)/tool_table.c: $(wildcard tools/*.c) Makefile
+$(GEN)/tool_table.c: $(wildcard tools/*.c notebooks_export/*.c) Makefile
 	@mkdir -p $(@D)
 	@lib/hooks/table.sh tool 'cli/tool.h' weir_tool $(TOOLS) > $@
+$(GEN)/bare_table.c: $(wildcard tools/*.c notebooks_export/*.c) Makefile
+	@mkdir -p $(@D)
+	@printf '%s\n' '/* Generated by the Makefile: tools that are links by bare name. */' '#include "cli/manual.h"' \
+	    'const char *const weir_bare_names[] = {$(BARE:%="%",) 0};' > $@
 $(GEN)/rome_table.c: $(wildcard tools/rome/*.c) Makefile
 	@mkdir -p $(@D)
 	@lib/hooks/table.sh rome 'cli/tool.h' weir_tool $(ROMES) > $@
+$(GEN)/nb_kind_table.c: $(wildcard notebooks_export/figures/*.c notebooks_export/templates/*.ipynb) Makefile
+	@mkdir -p $(@D)
+	@lib/hooks/table.sh nb_kind 'export/kind.h' weir_nb_kind $(NBKINDS) > $@
+# Each kind's template as lines, in the same order.
+$(GEN)/nb_template_table.c: $(NBKINDS:%=notebooks_export/templates/%.ipynb) notebooks_export/export/templates.sh tools/cli/embed.sh Makefile
+	@mkdir -p $(@D)
+	@sh notebooks_export/export/templates.sh $(NBKINDS) > $@
 $(GEN)/arch_table.c: $(wildcard lib/model/arch_*.c) Makefile
 	@mkdir -p $(@D)
 	@lib/hooks/table.sh arch 'model/arch.h' weir_arch $(ARCHES) > $@
@@ -194,8 +234,12 @@ $(BUILD)/tests/unit/test_record_%.o: EXTRA = $(HDF5_CFLAGS)
 $(BUILD)/tests/api/%.o: INC = -Ilib/include
 $(BUILD)/tests/bench/bench_record.o $(BUILD)/tests/oom/oom_record.o $(FUZZBIN:=.o): EXTRA = $(HDF5_CFLAGS)
 $(BUILD)/tests/unit/test_hooks_load: LDFLAGS_ALL += $(EXPORT)
+# Charts are no part of the library.
+$(BUILD)/tests/unit/test_chart.o: EXTRA = -Itools
+$(BUILD)/tests/unit/test_chart: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/page/chart*.c) tools/page/svg.c tools/cli/printable.c)
 OOMWRAP := $(foreach f,malloc calloc realloc posix_memalign free strndup,-Wl,--wrap=$(f))
 $(TESTBIN) $(OOMBIN): TESTLIBS = -lcmocka
+$(BUILD)/tests/unit/test_chart: TESTLIBS = $(LIBA) -lcmocka
 $(OOMBIN): LDFLAGS_ALL += $(OOMWRAP)
 $(TESTBIN) $(OOMBIN) $(FUZZBIN) $(APIBIN) $(BENCHBIN): %: %.o $(LIBA)
 	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) $(TESTLIBS)
@@ -206,11 +250,15 @@ tests-threads: $(TESTBIN) $(APIBIN)
 check: all tests
 	tests/run --build $(BUILD) --bin $(BIN)
 
+check-pages: all tests
+	tests/run --build $(BUILD) --bin $(BIN) --pages
+
 check-slow: export WEIR_KILLS = 200
 check-slow: export WEIR_SLOW = 1
 check-slow: export WEIR_TIMEOUT = 7200
 check-slow: all tests
-	tests/run --build $(BUILD) --bin $(BIN) test_kill test_order test_record_resume test_run_batch test_neurons_exercise oom_
+	tests/run --build $(BUILD) --bin $(BIN) test_kill test_order test_record_resume test_run_batch test_neurons_exercise test_rome_smollm2 oom_
+	tests/run --build $(BUILD) --bin $(BIN) --pages test_readme test_packages
 
 # Results are compared with ratios in one run; nothing here gates a commit.
 bench: all $(BENCHBIN) bench-nohooks
@@ -253,7 +301,23 @@ seeds-page:
 	python3 tests/seeds/seeds.py page > tests/seeds/README.md.new && mv tests/seeds/README.md.new tests/seeds/README.md
 
 # --- installation
-install: all
+# Pages of the manual and completion are printed by the program itself. A tool with a link by bare name is found by that name in
+# both; no page of another program is hidden by that, as no program is.
+SHARE = $(DESTDIR)$(PREFIX)/share
+MAN1  = $(SHARE)/man/man1
+COMPLETIONS = $(SHARE)/bash-completion/completions
+.PHONY: install-manual
+install-manual: all
+	install -d $(MAN1) $(COMPLETIONS) $(SHARE)/zsh/site-functions
+	$(BIN)/weir help --man > $(MAN1)/weir.1
+	set -e; for t in $(TOOLS); do $(BIN)/weir help --man $$t > $(MAN1)/weir-$$t.1; done
+	set -e; for c in $(ROMES); do $(BIN)/weir help --man rome $$c > $(MAN1)/weir-rome-$$c.1; done
+	for t in $(BARE); do ln -sf weir-$$t.1 $(MAN1)/$$t.1; ln -sf weir $(COMPLETIONS)/$$t; done
+	for c in $(ROMES); do ln -sf weir-rome-$$c.1 $(MAN1)/rome-$$c.1; done
+	$(BIN)/weir completion bash > $(COMPLETIONS)/weir
+	$(BIN)/weir completion zsh > $(SHARE)/zsh/site-functions/_weir
+	chmod 644 $(MAN1)/weir.1 $(MAN1)/weir-*.1 $(COMPLETIONS)/weir $(SHARE)/zsh/site-functions/_weir
+install: all install-manual
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/weir \
 	    $(DESTDIR)$(PREFIX)/share/weir/brook/moments
 	install -m 755 $(BIN)/weir $(DESTDIR)$(PREFIX)/bin/weir
@@ -269,7 +333,36 @@ install: all
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/weir $(BARE:%=$(DESTDIR)$(PREFIX)/bin/%) $(DESTDIR)$(PREFIX)/lib/libweir.* \
 	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/weir.pc
+	rm -f $(MAN1)/weir.1 $(TOOLS:%=$(MAN1)/weir-%.1) $(ROMES:%=$(MAN1)/weir-rome-%.1) $(ROMES:%=$(MAN1)/rome-%.1) $(BARE:%=$(MAN1)/%.1) \
+	    $(COMPLETIONS)/weir $(BARE:%=$(COMPLETIONS)/%) $(SHARE)/zsh/site-functions/_weir
 	rm -rf $(DESTDIR)$(PREFIX)/include/weir $(DESTDIR)$(PREFIX)/share/weir
+
+# --- packages, in build/
+# The source: what is committed. The program: a tree that runs where it is unpacked, on any Linux with a glibc that is not older than
+# this machine's; HDF5 and the compressors are linked in, LAPACK comes along in lib/weir (lib/bindist.sh).
+DIST := weir-$(VERSION)
+BINDIST := $(DIST)-linux-$(shell uname -m)
+DISTTAR := tar --sort=name --owner=0 --group=0 --numeric-owner
+.PHONY: dist bindist
+dist:
+	@git rev-parse HEAD > /dev/null 2>&1 || { echo 'make dist packs what is committed: it needs a clone' >&2; exit 1; }
+	@git diff --quiet HEAD -- || echo 'dist: changes that are not committed are left out' >&2
+	@mkdir -p build
+	git archive --format=tar --prefix=$(DIST)/ HEAD | gzip -n > build/$(DIST).tar.gz
+LIBS_BUNDLE = $(shell for a in sz aec z deflate; do f=$$($(CC) -print-file-name=lib$$a.a); [ -f $$f ] && echo $$f; done)
+HDF5_STATIC = $(patsubst -L%,%/libhdf5.a,$(filter -L%,$(HDF5_LIBS)))
+$(BUILD)/dist/weir: $(TOOLOBJ) $(LIBA)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(LDFLAGS_ALL) $(EXPORT) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/weir' $(TOOLOBJ) -Wl,--whole-archive $(LIBA) \
+	    -Wl,--no-whole-archive -o $@ $(HDF5_STATIC) -llapacke -llapack $(LIBS_BUNDLE) -lm -ldl -lpthread -static-libgcc -l:libgomp.a
+bindist: $(BUILD)/dist/weir all
+	rm -rf $(BUILD)/dist/stage && $(MAKE) install DESTDIR=$(abspath $(BUILD))/dist/stage
+	mv $(BUILD)/dist/stage$(PREFIX) $(BUILD)/dist/stage/$(BINDIST)
+	lib/bindist.sh $(BUILD)/dist/stage/$(BINDIST) $(BUILD)/dist/weir $(LIBA) $(HDF5_STATIC) $(LIBS_BUNDLE)
+	install -m 644 LICENSE README.md $(BUILD)/dist/stage/$(BINDIST)/share/doc/weir/
+	@mkdir -p build
+	$(DISTTAR) -C $(BUILD)/dist/stage -c $(BINDIST) | gzip -n > build/$(BINDIST).tar.gz
+	@ls -l build/$(BINDIST).tar.gz
 
 format:
 	clang-format -i $(LIBSRC) $(HOOKSRC) $(TOOLSRC) $(TESTSRC)

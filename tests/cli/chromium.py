@@ -17,7 +17,7 @@ except ImportError:
     webdriver = ActionChains = Keys = None
 
 PROGRAM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-MISSING = None if PROGRAM and DRIVER and webdriver else "needs chromium, chromium-driver, python3-selenium (make deps)"
+MISSING = None if PROGRAM and DRIVER and webdriver else "needs chromium, chromium-driver, python3-selenium (make deps-check)"
 needs_browser = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 
 

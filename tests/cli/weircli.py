@@ -65,10 +65,11 @@ def trace(*args, **more):
 def built(source, to):
     """Compiles tests/support/SOURCE with the library and what it needs of the tools' own objects; the program's path."""
     tools, program = to / "tools.a", to / Path(source).stem
-    objects = [o for o in sorted(BUILD.glob("tools/*/*.o")) if (ROOT / o.relative_to(BUILD)).with_suffix(".c").exists()]  # no old ones
+    made = sorted([*BUILD.glob("tools/*/*.o"), *BUILD.glob("notebooks_export/export/*.o")])
+    objects = [o for o in made if (ROOT / o.relative_to(BUILD)).with_suffix(".c").exists()]  # no old ones
     subprocess.run(["ar", "qcT", tools, *objects], check=True)
     flags = subprocess.run(["pkg-config", "--libs", "hdf5", "libdeflate"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-    subprocess.run(["gcc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-Ilib/include", "-Itools",
+    subprocess.run(["gcc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-Ilib/include", "-Itools", "-Inotebooks_export",
                     f"tests/support/{source}", tools, BUILD / "libweir.a", *flags, "-llapacke", "-llapack", "-lz", "-lm", "-ldl",
                     "-lpthread", "-fopenmp", "-o", program], cwd=ROOT, check=True)
     return program
