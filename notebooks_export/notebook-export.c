@@ -228,14 +228,12 @@ const weir_tool weir_tool_notebook_export = {
     .name = "notebook-export",
     .summary = "a Jupyter notebook, or a page, that shows what is in a file of weir's",
     .operands = "FILE.h5",
-    .about =
-        "Writes a Jupyter notebook that opens FILE.h5 with h5py alone and draws what is in it: a dump of weir trace, "
-        "what "
-        "neuron-top or logit-lens wrote with -o FILE.h5, or rome verify. The template follows the file's format. Its "
-        "cells are short and meant to be changed; what can be chosen stands in the parameters cell, whose values -p "
-        "sets. With --html, or -o NAME.html, weir draws the same figures itself, with the same numbers, on one page "
-        "that "
-        "needs neither Jupyter nor a network. A notebook that was changed by hand is not replaced without --force.",
+    .about = "Writes a Jupyter notebook that opens FILE.h5 with h5py alone and draws what is in it: a dump of weir "
+             "trace, what neuron-top or logit-lens wrote with -o FILE.h5, or rome verify. The template follows the "
+             "file's format. Its cells are short and meant to be changed; what can be chosen stands in the parameters "
+             "cell, whose values -p sets. With --html, or -o NAME.html, weir draws the same figures itself, with the "
+             "same numbers, on one page that needs neither Jupyter nor a network. A notebook that was changed by hand "
+             "is not replaced without --force.",
     .example = "weir trace --layer 6 --dump mlp.h5 'Boulder is in the state of'\n"
                "weir notebook-export mlp.h5\n"
                "weir notebook-export mlp.h5 -o mlp.html\n"

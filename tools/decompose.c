@@ -66,9 +66,9 @@ const weir_tool weir_tool_decompose = {
     .operands = "[TEXT... | DUMP.h5 | --file FILE... | < text]",
     .about = "The final stream of a position is the sum of its embedding and of what attention and MLP of each layer "
              "add to it (the edits): for each of these its norm, its cosine with the stream, its share of it (shares "
-             "sum to 1), "
-             "and its part of a token's logit (direct logit attribution: through the final norm with its scale held, "
-             "and the unembedding). Attention is then taken apart into heads, the MLP into neurons, and their biases; "
+             "sum to 1), and its part of a token's logit (direct logit attribution: through the final norm with its "
+             "scale held, and the unembedding). Attention is then taken apart into heads, the MLP into neurons, and "
+             "their biases; "
              "the ones that matter most are listed. Printed with it: whether the parts sum to the model's own logit. "
              "Positions: the last of each document, unless --positions says others.",
     .example = "weir decompose 'Among the places of Colorado is Boulder.'\n"

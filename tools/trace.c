@@ -555,6 +555,7 @@ static int run(weir_cli *cli, void *args)
     if (code == WEIR_EXIT_OK && a->list_hooks) {
         weir_points_print(t.s.model, t.sel, a->session.out.json, stdout);
     } else if (code == WEIR_EXIT_OK && t.finished) {
+        weir_spill_forget(t.a->dump); /* of a run that was killed behind the renaming */
         say_finished(&t);
     } else if (code == WEIR_EXIT_OK) {
         code = run_all(&t);

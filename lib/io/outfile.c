@@ -122,6 +122,11 @@ static weir_status end_stream(weir_outfile *f, weir_err *err)
 {
     errno = 0;
     bool bad = fflush(f->stream) != 0 || ferror(f->stream);
+    if (bad && errno == 0) { /* which error a write met is forgotten by now, but the next one meets it too */
+        static const char zeros[1 << 16];
+        clearerr(f->stream);
+        (void)!fwrite(zeros, 1, sizeof zeros, f->stream);
+    }
     int number = errno, copy = bad ? -1 : dup(fileno(f->stream));
     if (copy >= 0 && close(copy) != 0) {
         bad = true;

@@ -15,6 +15,8 @@ static const struct {
     {"weir-moments", "second moments of keys (rome stats): rome edit reads them"},
 };
 
+enum { MOST = 64 /* kinds that a message names */ };
+
 static const weir_nb_kind *of_format(const char *path)
 {
     for (int i = 0; i < weir_n_nb_kinds; i++)
@@ -32,10 +34,10 @@ static const char *between(int i, int n)
 /* "activations or attention": kinds of this format; NULL: of all. */
 static void list_kinds(char *text, size_t size, const char *format)
 {
-    const weir_nb_kind *k[64];
+    const weir_nb_kind *k[MOST];
     int n = 0;
     size_t used = 0;
-    for (int i = 0; i < weir_n_nb_kinds && n < 64; i++)
+    for (int i = 0; i < weir_n_nb_kinds && n < MOST; i++)
         if (!format || strcmp(format, weir_nb_kind_table[i]->format) == 0)
             k[n++] = weir_nb_kind_table[i];
     for (int i = 0; i < n && used < size; i++)
@@ -44,16 +46,18 @@ static void list_kinds(char *text, size_t size, const char *format)
 
 static int find_named(const weir_nb_kind **kind, const weir_cli *cli, const char *name)
 {
-    const char *names[64];
+    const char *names[MOST];
     char all[400];
+    int n = 0;
     for (int i = 0; i < weir_n_nb_kinds; i++) {
-        names[i] = weir_nb_kind_table[i]->name;
-        if (strcmp(names[i], name) == 0) {
+        if (strcmp(weir_nb_kind_table[i]->name, name) == 0) {
             *kind = weir_nb_kind_table[i];
             return WEIR_EXIT_OK;
         }
+        if (n < MOST)
+            names[n++] = weir_nb_kind_table[i]->name;
     }
-    const char *near = weir_nearest(name, names, weir_n_nb_kinds);
+    const char *near = weir_nearest(name, names, n);
     list_kinds(all, sizeof all, NULL);
     if (near)
         return weir_cli_usage(cli, "--template %s: there is none of this name; did you mean %s?", name, near);

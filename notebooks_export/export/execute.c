@@ -235,12 +235,16 @@ static int came_to_nothing(const weir_cli *cli, const char *path, int status, co
 {
     size_t n;
     char *talk = text_of(c->talk, &n);
+    const char *last = talk ? last_line(talk) : "";
     if (weir_signals_seen())
         weir_cli_error(cli, "stopped; %s is written, but was not run", path);
     else if (WIFSIGNALED(status))
         weir_cli_error(cli, "%s is written, but %s was killed by signal %d", path, program, WTERMSIG(status));
+    else if (!*last)
+        weir_cli_error(cli, "%s is written, but %s failed, without a word (exit code %d)", path, program,
+                       WEXITSTATUS(status));
     else
-        weir_cli_error(cli, "%s is written, but %s failed: %s", path, program, talk ? last_line(talk) : "");
+        weir_cli_error(cli, "%s is written, but %s failed: %s", path, program, last);
     free(talk);
     return WEIR_EXIT_FAILED;
 }

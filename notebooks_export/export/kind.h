@@ -56,6 +56,7 @@ static inline const char *weir_nb_s(int64_t n)
 {
     return n == 1 ? "" : "s";
 }
+
 /* Opens a dump of weir trace, and tells its model, how much text it holds, what changed its values, and whether it is
  * whole. Returns an exit code; an error has been said. The caller closes *r, also after an error. */
 int weir_nb_open_dump(weir_nb *nb, weir_dump_reader **r);

@@ -124,6 +124,13 @@ static int read_document(const weir_nb_heads *h, int64_t doc, document *d)
     const weir_token_columns c = {.id = d->id, .pos = d->pos, .ctx_pos = d->ctx_pos};
     if (d->n && weir_dump_read_tokens(h->r, d->row, d->n, &c, &err) != WEIR_OK)
         return weir_cli_fail(weir_nb_cli(h->nb), &err);
+    for (int64_t i = 0; i < d->n; i++) {
+        if (d->ctx_pos[i] < 0)
+            return bad_place(h, d->row + i, d->ctx_pos[i]);
+        if (d->pos[i] < 0)
+            return weir_cli_error(weir_nb_cli(h->nb), "tokens/pos of row %lld is %lld", (long long)(d->row + i),
+                                  (long long)d->pos[i]);
+    }
     return WEIR_EXIT_OK;
 }
 

@@ -7,6 +7,7 @@
         weir("notebook-export", "mlp.h5", "-o", "mlp.html", cwd=tmp_path).ok()
         nb = nblib.run(tmp_path / "mlp.ipynb")
         nblib.compare(nblib.page_numbers(tmp_path / "mlp.html"), nb.variables)
+        numbers, page, nb = nblib.both(tmp_path, "mlp.h5")  # the same in a line
 
 The kernel is started at the first `run` of a process, and its variables are removed before each notebook.
 """
@@ -20,6 +21,8 @@ import sys
 
 import nbformat
 from nbclient import NotebookClient
+
+from weircli import weir
 
 # What a notebook's variables are, as JSON: numbers, texts, lists, dicts of them. Everything else is left out, and what is too large to be
 # a number of a page.
@@ -187,6 +190,14 @@ def page_numbers(html):
     found = re.findall(r'<script type="application/json" id="numbers">(.*?)</script>', text, re.S)
     assert len(found) == 1, f"{len(found)} elements of numbers"
     return json.loads(found[0], object_pairs_hook=_unique)
+
+
+def both(path, name, *options):
+    """Page and notebook of a file in this directory: the page's numbers, its text, and the notebook, executed."""
+    for made in ("nb.html", "nb.ipynb"):
+        weir("notebook-export", name, *options, "--force", "-o", made, cwd=path).ok()
+    page = (path / "nb.html").read_text()
+    return page_numbers(page), page, run(path / "nb.ipynb")
 
 
 WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}

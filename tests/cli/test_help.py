@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from weircli import BIN, BROOK, Run, commands, environment, tools, trace, weir
+from weircli import BIN, BROOK, Run, brook_with, commands, environment, tools, trace, weir
 
 NOWHERE = {"WEIR_BROOK": "/nonexistent"}  # no model can be found
 
@@ -34,13 +34,8 @@ def test_help_needs_no_model_and_is_one_text(tool):
 
 @pytest.fixture(scope="module")
 def brook(tmp_path_factory):
-    """The embedded model with 40 of its sentences: examples read all of them, and would take minutes."""
-    path = tmp_path_factory.mktemp("brook")
-    for file in BROOK.iterdir():
-        if file.name != "sentences.txt":
-            (path / file.name).symlink_to(file)
-    (path / "sentences.txt").write_bytes(b"".join((BROOK / "sentences.txt").read_bytes().splitlines(True)[:40]))
-    return path
+    """With 40 sentences: examples read all of them, and would take minutes."""
+    return brook_with(40, tmp_path_factory.mktemp("few") / "brook")
 
 
 @every_tool

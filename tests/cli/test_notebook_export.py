@@ -380,7 +380,8 @@ def test_execute_says_what_failed_and_keeps_it(at):
     export("mlp.h5", cwd=at).ok()
     plain = (at / "mlp.ipynb").read_bytes()
     cases = [("echo 'x'; echo warm >&2; echo 'No such kernel\x1b[1m' >&2; echo >&2; exit 3", ["jupyter-nbconvert failed: No such kernel?[1m"]),
-             ("echo '{}'", ["is no notebook"]), ("head -c 1000", ["is no notebook"]), ("kill -9 $$", ["killed by signal 9"]), ("true", ["is no notebook"])]
+             ("echo '{}'", ["is no notebook"]), ("head -c 1000", ["is no notebook"]), ("kill -9 $$", ["killed by signal 9"]), ("true", ["is no notebook"]),
+             ("exit 3", ["failed, without a word (exit code 3)"])]
     for script, words in cases:
         r = export("mlp.h5", "--execute", "-q", cwd=at, env=fake(at, script)).fails(1, "mlp.ipynb is written", *words)
         assert (at / "mlp.ipynb").read_bytes() == plain, r.err

@@ -223,6 +223,16 @@ def test_the_stream_of_another_dump_is_not_used(case, tmp_path):
     assert part_of(case.go_on()) == 0
 
 
+def test_the_stream_of_a_run_that_was_killed_behind_its_end_goes_too(tmp_path, text):
+    options = ("--file", text, "--layer", "1-2", *BY_LAYER, "--dump", tmp_path / "a.h5")
+    trace(*options).ok()
+    stream = tmp_path / "a.h5.part.stream"
+    stream.mkdir()
+    (stream / "even").write_bytes(b"rows")
+    assert "is complete" in trace(*options, "--resume").ok().err
+    assert not stream.exists()
+
+
 # --- the disk
 
 SHIM = """

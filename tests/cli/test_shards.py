@@ -18,6 +18,7 @@ from weircli import BIN, BROOK, ROOT, environment, trace, weir
 
 SENTENCES = (BROOK / "sentences.txt").read_text().splitlines()
 FREE = ["merged"]
+DOCS = 30  # of the text of most tests
 
 
 def lines(n, first=0):
@@ -25,7 +26,7 @@ def lines(n, first=0):
 
 
 def write_lines(d):
-    (d / "text.txt").write_text(lines(60))
+    (d / "text.txt").write_text(lines(DOCS))
     return ["--file", "text.txt"]
 
 
@@ -175,13 +176,13 @@ def test_what_a_shard_says(parts):
     first = 0
     for i, p in enumerate(parts):
         with h5py.File(p) as f:
-            assert f.attrs["shard"] == f"{i}/4" and f.attrs["shard_first_doc"] == first and f.attrs["shard_docs"] == 60
-            assert f.attrs["shard_text_size"] == len("".join(SENTENCES[:60]).encode())
+            assert f.attrs["shard"] == f"{i}/4" and f.attrs["shard_first_doc"] == first and f.attrs["shard_docs"] == DOCS
+            assert f.attrs["shard_text_size"] == len("".join(SENTENCES[:DOCS]).encode())
             assert f.attrs["shard_sources"].tolist() == [0, 0] and f.attrs["complete"] == 1
             assert f["tokens/doc"][0] == 0 and f["row"][0] == 0 and f["docs/start"][0] == 0
             first += f["docs/count"].shape[0]
             assert abs(f["docs/byte_len"][...].sum() - f.attrs["shard_text_size"] / 4) < max(map(len, SENTENCES))
-    assert first == 60
+    assert first == DOCS
 
 
 def test_what_the_result_says(parts, tmp_path):
@@ -191,15 +192,15 @@ def test_what_the_result_says(parts, tmp_path):
         assert f.attrs["command_line"] == "weir merge --quiet m.h5 part-3.h5 part-2.h5 part-1.h5 part-0.h5"
         listed = json.loads(f.attrs["merged"])
         assert [p["file"] for p in listed] == [f"part-{i}.h5" for i in range(4)]
-        assert sum(p["rows"] for p in listed) == f["row"].shape[0] and sum(p["docs"] for p in listed) == 60
+        assert sum(p["rows"] for p in listed) == f["row"].shape[0] and sum(p["docs"] for p in listed) == DOCS
         assert "--shard 3/4" in listed[3]["command_line"]
 
 
 def test_report(parts, tmp_path):
     said = weir("merge", "m.h5", *parts, cwd=tmp_path).ok()
-    assert said.out == b"" and re.fullmatch(r"merge: m.h5: 4 files, 60 documents, \d+ rows\n", said.err)
+    assert said.out == b"" and re.fullmatch(rf"merge: m.h5: 4 files, {DOCS} documents, \d+ rows\n", said.err)
     told = weir("merge", "--json", "--quiet", "n.h5", *parts, cwd=tmp_path).ok()
-    assert told.err == "" and told.json["files"] == 4 and told.json["documents"] == 60
+    assert told.err == "" and told.json["files"] == 4 and told.json["documents"] == DOCS
     assert told.json["file_bytes"] == (tmp_path / "n.h5").stat().st_size
 
 
@@ -293,7 +294,7 @@ def test_missing_and_double(parts, tmp_path):
 def test_foreign(parts, tmp_path):
     refuses(tmp_path, PARTS + ["whole.h5"], "whole.h5", "is no shard, but part-0.h5 is one")
     refuses(tmp_path, ["whole.h5"] + PARTS, "part-0.h5", "is a shard, which whole.h5 is not")
-    (tmp_path / "text.txt").write_text(lines(60, 1))
+    (tmp_path / "text.txt").write_text(lines(DOCS, 1))
     run_shards(tmp_path, ["--file", "text.txt"], HOOKS, 5)
     os.rename(tmp_path / "part-4.h5", tmp_path / "other.h5")
     for i in range(4):
@@ -302,7 +303,7 @@ def test_foreign(parts, tmp_path):
 
 
 def test_another_text(parts, tmp_path):
-    (tmp_path / "text.txt").write_text(lines(55))
+    (tmp_path / "text.txt").write_text(lines(DOCS - 5))
     other = tmp_path / "other"
     other.mkdir()
     shutil.copy(tmp_path / "text.txt", other)
@@ -483,7 +484,7 @@ def test_a_killed_merge(parts, tmp_path):
 def test_a_full_disk(parts, tmp_path):
     def small_files():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 
     weir("merge", "m.h5", *PARTS, cwd=tmp_path, preexec_fn=small_files).fails(1, "m.h5", "File too large")
     assert not (tmp_path / "m.h5").exists() and not (tmp_path / "m.h5.part").exists()
@@ -583,7 +584,7 @@ def run_page(d, commands):
     for name, script in TOOLS.items():
         (tools / name).write_text(script)
         (tools / name).chmod(0o755)
-    (d / "corpus.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps({"text": s}) + "\n" for s in SENTENCES[:60]).encode()))
+    (d / "corpus.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps({"text": s}) + "\n" for s in SENTENCES[:DOCS]).encode()))
     env = environment(TEXT="corpus.jsonl.gz")
     env["PATH"] = f"{tools}:{env['PATH']}"
     run = subprocess.run(["bash", "-e", "-c", commands], cwd=d, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)

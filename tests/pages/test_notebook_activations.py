@@ -26,10 +26,7 @@ def place(tmp_path_factory):
 
 def both(path, name, *options):
     """Numbers of the page, and the notebook, executed: they agree."""
-    more = ("--template", "activations", *options, "--force")
-    weir("notebook-export", name, *more, "-o", "nb.html", cwd=path).ok()
-    weir("notebook-export", name, *more, "-o", "nb.ipynb", cwd=path).ok()
-    numbers, nb = nblib.page_numbers(path / "nb.html"), nblib.run(path / "nb.ipynb")
+    numbers, _, nb = nblib.both(path, name, "--template", "activations", *options)
     assert set(numbers) in (NUMBERS, NUMBERS | OF_UNIT)
     nblib.compare(numbers, nb.variables)
     return numbers, nb

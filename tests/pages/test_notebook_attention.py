@@ -24,11 +24,8 @@ def place(tmp_path_factory):
 
 
 def both(path, name, *options):
-    """Numbers of the page, and the notebook, executed."""
-    more = ("--template", "attention", *options, "--force")
-    weir("notebook-export", name, *more, "-o", "nb.html", cwd=path).ok()
-    weir("notebook-export", name, *more, "-o", "nb.ipynb", cwd=path).ok()
-    return nblib.page_numbers(path / "nb.html"), nblib.run(path / "nb.ipynb")
+    numbers, _, nb = nblib.both(path, name, "--template", "attention", *options)
+    return numbers, nb
 
 
 def by_hand(f, rows=None):
@@ -158,4 +155,8 @@ def test_places_that_are_no_keys(place, tmp_path):
         f["tokens/ctx_pos"][3] = 5000
     for form in ("x.html", "x.ipynb"):
         weir("notebook-export", "bad.h5", "-o", form, cwd=tmp_path).fails(1, "ctx_pos of row 3 is 5000")
+    with h5py.File(tmp_path / "bad.h5", "r+") as f:
+        f["tokens/ctx_pos"][3] = f["tokens/ctx_pos"][2] + 1
+        f["tokens/pos"][3] = -2**63
+    weir("notebook-export", "bad.h5", "-o", "x.html", cwd=tmp_path).fails(1, "tokens/pos of row 3 is -9223372036854775808")
     assert [p.name for p in tmp_path.iterdir()] == ["bad.h5"]

@@ -22,15 +22,8 @@ def place(tmp_path_factory):
     return path
 
 
-def both(path, name, *options):
-    """Numbers of the page, its text, and the notebook, executed."""
-    weir("notebook-export", name, *options, "-o", "nb.html", "--force", cwd=path).ok()
-    weir("notebook-export", name, *options, "-o", "nb.ipynb", "--force", cwd=path).ok()
-    return nblib.page_numbers(path / "nb.html"), (path / "nb.html").read_text(), nblib.run(path / "nb.ipynb")
-
-
 def test_the_numbers_are_those_of_the_file(place):
-    numbers, page, nb = both(place, "r.h5", "-p", "bins=7", "-p", "worst=3", "-p", "max_questions=5")
+    numbers, page, nb = nblib.both(place, "r.h5", "-p", "bins=7", "-p", "worst=3", "-p", "max_questions=5")
     assert set(numbers) == NUMBERS
     nblib.compare(numbers, nb.variables)
     v = nb.variables
@@ -72,7 +65,7 @@ def test_texts_of_any_kind_and_what_is_missing(place):
     (place / "one.txt").write_text("</script><b>One text & no more.")
     r = weir("rome", "verify", "odd", "--text", "one.txt", "--show", 2, "-o", "odd.h5", "-q", cwd=place)
     assert r.code == 3
-    numbers, page, nb = both(place, "odd.h5", "-p", "prompt=1", "-p", "relative=True")
+    numbers, page, nb = nblib.both(place, "odd.h5", "-p", "prompt=1", "-p", "relative=True")
     assert set(numbers) == NUMBERS - {"change_counts", "change_edges"}
     nblib.compare(numbers, nb.variables)
     with h5py.File(place / "odd.h5") as f:

@@ -21,13 +21,6 @@ def place(tmp_path_factory):
     return path
 
 
-def both(path, name, *options):
-    """Numbers of the page, and the notebook, executed."""
-    weir("notebook-export", name, *options, "-o", "nb.html", "--force", cwd=path).ok()
-    weir("notebook-export", name, *options, "-o", "nb.ipynb", "--force", cwd=path).ok()
-    return nblib.page_numbers(path / "nb.html"), nblib.run(path / "nb.ipynb")
-
-
 def settled(f, rows, own):
     """The layer from which on the likeliest token stays, by hand."""
     out = []
@@ -43,7 +36,7 @@ def settled(f, rows, own):
 
 
 def test_the_numbers_are_those_of_the_file(place):
-    numbers, nb = both(place, "map.h5", "-p", "doc=3", "-p", "stat=kl", "-p", "first=2", "-p", "tokens=5", "-p", "position=-4", "-p", "top=4")
+    numbers, _, nb = nblib.both(place, "map.h5", "-p", "doc=3", "-p", "stat=kl", "-p", "first=2", "-p", "tokens=5", "-p", "position=-4", "-p", "top=4")
     assert set(numbers) == NUMBERS
     nblib.compare(numbers, nb.variables)
     with h5py.File(place / "map.h5") as f:
@@ -75,7 +68,7 @@ def test_the_numbers_are_those_of_the_file(place):
                          ids=["next", "contrast", "sites", "first"])
 def test_any_map_with_hostile_text(options, tmp_path):
     weir("logit-lens", *options, *HOSTILE, "-o", "map.h5", cwd=tmp_path).ok()
-    numbers, nb = both(tmp_path, "map.h5", "-p", "position=0")
+    numbers, _, nb = nblib.both(tmp_path, "map.h5", "-p", "position=0")
     nblib.compare(numbers, nb.variables)
     page = (tmp_path / "nb.html").read_text()
     assert "<script>alert" not in page and "\x1b" not in page and "</svg>{" not in page
@@ -87,12 +80,12 @@ def test_any_map_with_hostile_text(options, tmp_path):
 
 def test_a_model_without_a_tokenizer_and_values_that_are_none(tmp_path):
     weir("logit-lens", "--ids", "--model", ROOT / "tests/golden/models/neox-parallel", "5 6 7 8", "-o", "ids.h5", cwd=tmp_path).ok()
-    numbers, nb = both(tmp_path, "ids.h5")
+    numbers, _, nb = nblib.both(tmp_path, "ids.h5")
     nblib.compare(numbers, nb.variables)
     assert "&lt;#6&gt;" in (tmp_path / "nb.html").read_text() and "&lt;#6&gt;" in nb.html("settles")
     r = weir("logit-lens", "a b c", "--scale", "blocks.3.hook_resid_post=1e38", "-o", "nan.h5", cwd=tmp_path)
     assert r.code == 3
-    numbers, nb = both(tmp_path, "nan.h5", "-p", "stat=rank")
+    numbers, _, nb = nblib.both(tmp_path, "nan.h5", "-p", "stat=rank")
     nblib.compare(numbers, nb.variables)
     assert numbers["settled"] == ["nan"] * len(numbers["settled"]) and numbers["entropy_quantiles"][-1] == ["nan"] * 3
 

@@ -22,13 +22,6 @@ def place(tmp_path_factory):
     return path
 
 
-def both(path, name, *options):
-    weir("notebook-export", name, *options, "--force", "-o", "nb.html", cwd=path).ok()
-    weir("notebook-export", name, *options, "--force", "-o", "nb.ipynb", cwd=path).ok()
-    page = (path / "nb.html").read_text()
-    return nblib.page_numbers(page), page, nblib.run(path / "nb.ipynb")
-
-
 def texts(group):
     at, data = group["offsets"][:], group["bytes"][:].tobytes()
     return [data[i:j].decode() for i, j in zip(at, at[1:])]
@@ -43,7 +36,7 @@ def test_the_numbers_are_those_of_the_file(place, site, line, value):
         drawn = [i for i in range(len(names) - 1) if sites[i] == want_site] + [len(names) - 1]
         row = drawn[line if line is not None else (len(drawn) - 1) // 2]
         options = [f"-pvalue={value}"] + ([f"-psite={site}", f"-pline={names[row]}"] if site else [])
-        numbers, page, nb = both(place, "two.h5", *options)
+        numbers, page, nb = nblib.both(place, "two.h5", *options)
         nblib.compare(numbers, nb.variables)
         v = nb.variables
         assert set(numbers) == NUMBERS and (v["site"], v["line"]) == (want_site, names[row])
@@ -71,7 +64,7 @@ def test_the_template_chooses_as_the_tool_does(place):
     def forget(nb):
         cell = next(c for c in nb.cells if c.id == "parameters")
         cell.source = re.sub(r"(?m)^(site|line) = \S+", r"\1 = None", cell.source)
-    numbers, page, nb = both(place, "shard.h5")
+    numbers, page, nb = nblib.both(place, "shard.h5")
     assert "shards of it are missing" in page and "shards are missing" in nb.text("open")
     alone = nblib.run(place / "nb.ipynb", change=forget)
     assert (alone.variables["site"], alone.variables["line"]) == (nb.variables["site"], nb.variables["line"])
@@ -83,7 +76,7 @@ def test_the_template_chooses_as_the_tool_does(place):
 
 def test_the_final_row_alone(tmp_path):
     weir("logit-lens", "--corpus", "--layer", "7", "a b c", "-o", "final.h5", cwd=tmp_path).ok()
-    numbers, _, nb = both(tmp_path, "final.h5")
+    numbers, _, nb = nblib.both(tmp_path, "final.h5")
     nblib.compare(numbers, nb.variables)
     assert numbers["agree_share"][-1] == 1
 
@@ -99,7 +92,7 @@ def test_names_may_hold_anything(place, tmp_path):
         del to["lines/name/bytes"], to["lines/name/offsets"]
         to["lines/name/bytes"] = np.frombuffer(b"".join(names), np.uint8)
         to["lines/name/offsets"] = np.cumsum([0] + [len(n) for n in names])
-    numbers, page, nb = both(tmp_path, "evil.h5")
+    numbers, page, nb = nblib.both(tmp_path, "evil.h5")
     nblib.compare(numbers, nb.variables)
     assert "\x1b" not in page and "<b a=" not in page and "</script><b>" not in page
     assert len(nb.images("ce")) == 1

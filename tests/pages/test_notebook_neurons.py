@@ -27,14 +27,6 @@ def place(tmp_path_factory):
     return path
 
 
-def both(path, name, *options):
-    """Numbers of the page, its text, and the notebook, executed."""
-    weir("notebook-export", name, *options, "--force", "-o", "nb.html", cwd=path).ok()
-    weir("notebook-export", name, *options, "--force", "-o", "nb.ipynb", cwd=path).ok()
-    page = (path / "nb.html").read_text()
-    return nblib.page_numbers(page), page, nblib.run(path / "nb.ipynb")
-
-
 def tables_of(f):
     return dict(sorted(f["neurons"].items(), key=lambda item: item[1].attrs["table"]))
 
@@ -78,7 +70,7 @@ def check_one(v, f, name, row):
 
 
 def test_the_numbers_of_all_neurons_are_those_of_the_file(place):
-    numbers, page, nb = both(place, "all.h5", "-p", "points=900", "-p", "places=4")
+    numbers, page, nb = nblib.both(place, "all.h5", "-p", "points=900", "-p", "places=4")
     nblib.compare(numbers, nb.variables)
     assert set(numbers) == ALWAYS
     v = nb.variables
@@ -108,7 +100,7 @@ def test_the_numbers_of_all_neurons_are_those_of_the_file(place):
 
 
 def test_a_named_neuron_has_its_values_around_places(place):
-    numbers, page, nb = both(place, "named.h5", "-p", "neuron=421", "-p", "min_count=2")
+    numbers, page, nb = nblib.both(place, "named.h5", "-p", "neuron=421", "-p", "min_count=2")
     nblib.compare(numbers, nb.variables)
     assert set(numbers) == ALWAYS | NAMED
     v = nb.variables
@@ -138,14 +130,14 @@ def test_the_template_chooses_as_the_tool_does(place):
         cell = next(c for c in nb.cells if c.id == "parameters")
         cell.source = re.sub(r"(?m)^(hook|neuron) = \S+", r"\1 = None", cell.source)
     for name in ("all.h5", "named.h5"):
-        numbers, _, nb = both(place, name)
+        numbers, _, nb = nblib.both(place, name)
         alone = nblib.run(place / "nb.ipynb", change=forget)
         assert (alone.variables["hook"], alone.variables["neuron"]) == (nb.variables["hook"], nb.variables["neuron"])
         nblib.compare(numbers, alone.variables)
 
 
 def test_a_wrong_number_would_be_seen(place):
-    numbers, _, nb = both(place, "all.h5", "-p", "hook=blocks.2.mlp.hook_post", "-p", "quantity=max")
+    numbers, _, nb = nblib.both(place, "all.h5", "-p", "hook=blocks.2.mlp.hook_post", "-p", "quantity=max")
     nblib.compare(numbers, nb.variables)
     nb.variables["skew_by_table"][5][2] *= 1 + 1e-8
     with pytest.raises(AssertionError, match="skew_by_table"):
@@ -159,13 +151,13 @@ def test_files_with_little_in_them(place, tmp_path):
               ("-m", MODELS / "llama-llama3-v4", "--ids", "--site", "gate,gate-act,post,resid_post", "--sign", "abs", "5 9 13 2 40 41 42 7"))
     for i, options in enumerate(little):
         weir("neuron-top", *options, "-o", f"{i}.h5", cwd=tmp_path).ok()
-        numbers, page, nb = both(tmp_path, f"{i}.h5")
+        numbers, page, nb = nblib.both(tmp_path, f"{i}.h5")
         nblib.compare(numbers, nb.variables)
     assert "largest magnitudes" in page and "largest magnitudes" in nb.html("top")
     assert "&lt;#13&gt;" in page and "&lt;#13&gt;" in nb.html("top")  # no tokenizer
     assert any("@gate-act" in name for name in h5py.File(tmp_path / "2.h5")["neurons"])
     weir("neuron-top", "-m", MODELS / "llama-llama3-v4", "--ids", "--site", "resid_post", "-n", "L0N3", "5 9 13 9", "-o", "n.h5", cwd=tmp_path).ok()
-    numbers, _, nb = both(tmp_path, "n.h5", "-p", "min_count=1")
+    numbers, _, nb = nblib.both(tmp_path, "n.h5", "-p", "min_count=1")
     nblib.compare(numbers, nb.variables)
     assert sorted(numbers["mean_ids"]) == [5, 9, 13]  # without a vocabulary too
 
@@ -184,7 +176,7 @@ def test_names_and_tokens_may_hold_anything(place, tmp_path):
             size = at[i + 1] - at[i]
             data[at[i]:at[i + 1]] = np.frombuffer((evil * 10)[:size - 1] + b"\x1b", np.uint8)
         to["vocab/bytes"][:] = data
-    numbers, page, nb = both(tmp_path, "evil.h5")
+    numbers, page, nb = nblib.both(tmp_path, "evil.h5")
     nblib.compare(numbers, nb.variables)
     shown = page + nb.html("top") + nb.html("samples") + nb.html("weights") + nb.html("token_means") + nb.html("highest")
     assert "\x1b" not in shown and "<b a=" not in shown and "</script><b>" not in shown
@@ -202,5 +194,5 @@ def test_what_is_wrong_is_said(place, tmp_path):
     weir("notebook-export", tmp_path / "bad.h5", "-o", tmp_path / "x.html").fails(1, "damaged")
     assert not (tmp_path / "x.html").exists() and not (tmp_path / "x.ipynb").exists()
     weir("neuron-top", "--file", place / "text", "--shard", "1/3", "-n", "L1N1", "-o", "s.h5", cwd=tmp_path).ok()
-    _, page, nb = both(tmp_path, "s.h5")
+    _, page, nb = nblib.both(tmp_path, "s.h5")
     assert "shards of it are missing" in page and "shards are missing" in nb.text("open")

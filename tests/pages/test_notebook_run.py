@@ -57,6 +57,8 @@ def test_page_in_a_browser(at):
         assert b.nameless() == []
         b.resize(*chromium.PHONE, mobile=True)
         assert b.run("return document.documentElement.scrollWidth") <= chromium.PHONE[0]
+        scales = "return [...document.querySelectorAll('figure svg')].map(s => s.getBoundingClientRect().width / s.viewBox.baseVal.width)"
+        assert min(b.run(scales)) > 0.99  # pushed aside, not shrunk
         b.quiet(at / "mlp.html")
 
 

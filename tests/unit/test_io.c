@@ -222,17 +222,24 @@ static void test_outfile_errors(void **state)
 }
 
 /* A full disk is noticed at the latest by commit, and nothing is left. */
-static void test_full_disk(void **state)
+static void fill_disk(int n)
 {
-    (void)state;
     weir_outfile *f;
     weir_err e = {0};
     assert_int_equal(weir_outfile_open(&f, scratch("full"), false, &e), WEIR_OK);
     assert_non_null(freopen("/dev/full", "wb", weir_outfile_stream(f)));
-    fputs("x", weir_outfile_stream(f));
+    for (int i = 0; i < n; i++)
+        putc('x', weir_outfile_stream(f));
     assert_int_equal(weir_outfile_commit(f, &e), WEIR_E_IO);
     assert_true(said(&e, WEIR_E_IO, "full.part: cannot write it: No space left on device"));
     assert_false(scratch_exists("full") || scratch_exists("full.part"));
+}
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    fill_disk(1);
+    fill_disk(100000); /* more than the stream holds: the error came long before */
 }
 
 int main(void)

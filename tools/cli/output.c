@@ -120,8 +120,7 @@ int weir_output_place(const weir_cli *cli, const char *path)
     if (there && S_ISDIR(st.st_mode))
         return weir_cli_error(cli, "%s is a directory: name a file in it", path);
     if (there && !S_ISREG(st.st_mode))
-        return weir_cli_error(cli, "%s is a pipe or a device, no file: without -o the output goes to standard output",
-                              path);
+        return weir_cli_error(cli, "%s is a pipe or a device: name a file, or - for standard output", path);
     if (there && is_named_twice(cli, &st))
         return is_read(cli, path);
     char *dir = strndup(slash ? path : ".", slash > path ? (size_t)(slash - path) : 1);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const weir_asked_kind_name[] = {"request", "paraphrase", "neighbour"};
+
 bool weir_asked_add(weir_asked_list *l, weir_asked_kind kind, int64_t request, const char *prompt, const char *answer,
                     const char *other)
 {

@@ -6,6 +6,7 @@
 #include "told.h"
 
 typedef enum weir_asked_kind { WEIR_ASKED_REQUEST, WEIR_ASKED_PARAPHRASE, WEIR_ASKED_NEIGHBOUR } weir_asked_kind;
+extern const char *const weir_asked_kind_name[]; /* "request" */
 
 /* One side: the model as it is, or with the edit. */
 typedef struct weir_asked_side {

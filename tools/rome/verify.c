@@ -251,8 +251,6 @@ static bool all_pass(const verification *v)
 
 /* --- for people */
 
-const char *const weir_asked_kind_name[] = {"request", "paraphrase", "neighbour"};
-
 static void print_line(const char *title, const char *prompt, const char *answer, const char *verdict)
 {
     char *text = strdup(prompt), *end = strdup(answer);
@@ -469,9 +467,8 @@ const weir_tool weir_rome_verify = {
         "Asks the model without the edit and with it: its requests, alone and behind the prefixes that it was made "
         "with; paraphrases, which should follow; neighbours, which should stay; and the perplexity of a text. Shows "
         "what the search of the edit came to (k.u near 0, or a cosine far below 1, is how edits break models). Exits "
-        "with 3 if a threshold is not kept. With --edit the model has those edits on both sides. -o FILE.h5 keeps all "
-        "of "
-        "it, each text's perplexity, and what the edit does in the stream behind its prompts, for notebooks.",
+        "with 3 if a threshold is not kept. With --edit the model has those edits on both sides. -o FILE.h5 keeps "
+        "all of it, each text's perplexity, and what the edit does in the stream behind its prompts, for notebooks.",
     .example =
         "weir rome edit -s \"Mount Hood\" -p \"{} rises from the\" --target Caucasus -o hood --layer 4 --identity "
         "--no-prefixes -q\n"

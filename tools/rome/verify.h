@@ -24,7 +24,6 @@ typedef struct weir_verified {
     const weir_verify_check *check; /* [WEIR_VERIFY_CHECKS] */
 } weir_verified;
 
-extern const char *const weir_asked_kind_name[];
 bool weir_verify_kept(const weir_verify_check *c);
 
 /* Can the report be written to path? Asked before the work. read [n]: files and directories that must not be written
