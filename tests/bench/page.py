@@ -4,8 +4,8 @@ import sys
 
 HEAD = """# What was measured
 
-Made by `make bench` (about {minutes} minutes) from the numbers of one run. Every row is a ratio of two measurements of that run, taken in
-turn, so that what else the machine does weighs on both; *measured* is weir's own side. Seconds are this machine's, ratios should be near on others.
+Made by `make bench` (about 40 minutes). Every row is a ratio of two measurements taken in turn, so that what else the machine does weighs on
+both; *measured* is weir's own side. Seconds are this machine's, ratios should be near on others.
 
 | | |
 |---|---|
@@ -15,7 +15,7 @@ turn, so that what else the machine does weighs on both; *measured* is weir's ow
 |---|--:|--:|---|--:|
 {rows}
 
-{verdict}
+{verdict}{missing}
 """
 
 
@@ -31,8 +31,9 @@ def short(r):
 
 def text(bench):
     missed = [r["name"] for r in bench["results"] if short(r)]
+    missing = bench.get("missing", [])  # steps of `make bench`
     return HEAD.format(
-        minutes=bench["minutes"],
+        missing=f" Not measured in this run: {', '.join(missing)}." if missing else "",
         machine="\n".join(f"| {name} | {value} |" for name, value in bench["machine"].items()),
         rows="\n".join(map(row, bench["results"])),
         verdict="Every row is what it must be." if not missed else "Missed in this run: " + "; ".join(missed) + ".")

@@ -8,7 +8,7 @@ page = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(page)
 
 ROW = {"name": "decode", "ratio": 1.02, "floor": 1.05, "aim": 1.0, "at_most": True, "baseline": "without", "value": 3.25, "unit": "s"}
-BENCH = {"machine": {"processor": "A CPU", "processors": 2}, "minutes": 9, "results": [ROW]}
+BENCH = {"machine": {"processor": "A CPU", "processors": 2}, "results": [ROW]}
 
 
 def test_the_machine_and_every_row_stand_on_the_page():
@@ -20,6 +20,10 @@ def test_the_machine_and_every_row_stand_on_the_page():
 def test_a_miss_is_said():
     for change in ({"ratio": 1.06}, {"at_most": False}):
         assert page.text({**BENCH, "results": [{**ROW, **change}]}).endswith("Missed in this run: decode.\n")
+
+
+def test_what_was_not_measured_is_said():
+    assert page.text({**BENCH, "missing": ["lens", "edit"]}).endswith("Every row is what it must be. Not measured in this run: lens, edit.\n")
 
 
 def test_the_committed_page_is_made_by_this_program():
