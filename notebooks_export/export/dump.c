@@ -7,15 +7,14 @@
 #include "cli/say.h"
 #include "kind.h"
 
-static int tell_changes(weir_nb *nb, weir_dump_reader *r)
+int weir_nb_tell_changes(weir_nb *nb, const char *json)
 {
-    char *json = weir_from_changes(r), *words = json ? weir_changes_words(json) : NULL;
+    char *words = json ? weir_changes_words(json) : NULL;
     if (words && *words)
         weir_nb_tell(nb, "changed by", "%s", words);
     const bool ok = words != NULL;
-    free(json);
     free(words);
-    return ok ? WEIR_EXIT_OK : weir_cli_error(weir_nb_cli(nb), "out of memory");
+    return ok ? WEIR_EXIT_OK : weir_nb_no_memory(nb);
 }
 
 int weir_nb_open_dump(weir_nb *nb, weir_dump_reader **r)
@@ -32,5 +31,8 @@ int weir_nb_open_dump(weir_nb *nb, weir_dump_reader **r)
     if (!weir_dump_is_complete(*r))
         weir_nb_tell(nb, "not complete", "the run that wrote it has not ended: the rows that all hooks have are shown");
     weir_from_note_incomplete(weir_nb_cli(nb), *r, weir_nb_path(nb));
-    return tell_changes(nb, *r);
+    char *changes = weir_from_changes(*r);
+    const int code = weir_nb_tell_changes(nb, changes);
+    free(changes);
+    return code;
 }

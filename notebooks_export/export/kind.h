@@ -51,6 +51,9 @@ const char *weir_nb_path(const weir_nb *nb); /* the file that is shown */
 /* What the file is, a line of the first cell and of the page's head behind file and format: weir_nb_tell(nb, "model",
  * "%s", name). Bytes of any kind are fine; they are shown as text. */
 void weir_nb_tell(weir_nb *nb, const char *name, const char *fmt, ...) WEIR_PRINTF(3, 4);
+/* What changed a run's values, from the JSON array of its file (interventions), in words: nothing is told where nothing
+ * did. NULL: there was no memory for it. Returns an exit code; an error has been said. */
+int weir_nb_tell_changes(weir_nb *nb, const char *json);
 /* What a noun ends with behind n. */
 static inline const char *weir_nb_s(int64_t n)
 {

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/changes.h"
 #include "cli/say.h"
 #include "figures/bins.h"
 #include "page/chart.h"
@@ -95,7 +94,6 @@ static int choose_value(const weir_nb *nb, corpus *c)
 static int tell(weir_nb *nb, const corpus *c)
 {
     const weir_survey_about *a = weir_survey_about_of(c->s);
-    char *changes = weir_changes_words(a->interventions);
     weir_nb_tell(nb, "model", "%s", *a->model ? a->model : "one without a name");
     weir_nb_tell(nb, "lens", "%s", a->lens);
     weir_nb_tell(nb, "holds", "%d line%s, over %lld position%s of %lld document%s", weir_survey_n_lines(c->s),
@@ -103,11 +101,7 @@ static int tell(weir_nb *nb, const corpus *c)
                  (long long)c->counts.docs, weir_nb_s(c->counts.docs));
     if (a->shards)
         weir_nb_tell(nb, "not complete", "a part of the text: shards of it are missing");
-    if (changes && *changes)
-        weir_nb_tell(nb, "changed by", "%s", changes);
-    const bool ok = changes != NULL;
-    free(changes);
-    return ok ? WEIR_EXIT_OK : weir_nb_no_memory(nb);
+    return weir_nb_tell_changes(nb, a->interventions);
 }
 
 static int open_file(weir_nb *nb, void **data)

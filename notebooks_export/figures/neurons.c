@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/changes.h"
 #include "cli/say.h"
 #include "neurons/one.h"
 #include "page/svg.h"
@@ -92,7 +91,6 @@ static int tell(weir_nb *nb, const weir_nb_neurons *v)
 {
     const weir_neurons_about *a = weir_neurons_about_of(v->s);
     const weir_neurons_counts n = weir_neurons_counts_of(v->s);
-    char *changes = weir_changes_words(a->interventions);
     weir_nb_tell(nb, "model", "%s", *a->model ? a->model : "one without a name");
     const int64_t neurons = weir_nb_neurons_all(v), tokens = n.masked[0];
     weir_nb_tell(nb, "holds", "%lld neuron%s of %d hook point%s, over %lld token%s of %lld document%s",
@@ -102,11 +100,7 @@ static int tell(weir_nb *nb, const weir_nb_neurons *v)
         weir_nb_tell(nb, "not complete", "a part of the text: shards of it are missing");
     else if (!a->complete)
         weir_nb_tell(nb, "not complete", "the run that wrote it has not ended");
-    if (changes && *changes)
-        weir_nb_tell(nb, "changed by", "%s", changes);
-    const bool ok = changes != NULL;
-    free(changes);
-    return ok ? WEIR_EXIT_OK : weir_nb_no_memory(nb);
+    return weir_nb_tell_changes(nb, a->interventions);
 }
 
 /* --- parameters */

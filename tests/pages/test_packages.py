@@ -63,7 +63,7 @@ if os.environ.get("WEIR_SLOW") and CLONE:
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
     out = make("bindist", f"BUILD={BUILD.relative_to(ROOT) if BUILD.is_relative_to(ROOT) else BUILD}")
-    archive = re.search(r"build/weir-\S+\.tar\.gz$", out.strip())[0]
+    archive = re.findall(r"build/weir-\S+-linux-\S+?\.tar\.gz", out)[-1]
     return unpacked(ROOT / archive, tmp_path_factory.mktemp("un packed"))
 
 

@@ -342,7 +342,7 @@ static void test_texts(void **state)
     static const int64_t bad[][3] = {{0, 2, 1}, {1, 1, 2}, {0, 1, 3}, {0, -1, 2}};
     const char *path = scratch("texts.h5");
     const int64_t n = sizeof text / sizeof *text, size = 2, ends = 3, none = 0;
-    char group[16];
+    char group[32];
     weir_arrays_out *w;
     weir_array_texts t;
     weir_err err = {0};
