@@ -341,8 +341,7 @@ uninstall:
 # The source: what is committed. The program: a tree that runs where it is unpacked, on any Linux with a glibc that is not older than
 # this machine's; HDF5 and the compressors are linked in, LAPACK comes along in lib/weir (lib/bindist.sh).
 DIST := weir-$(VERSION)
-BINDIST := $(DIST)-linux-$(shell uname -m)
-DISTTAR := tar --sort=name --owner=0 --group=0 --numeric-owner
+BINDIST = $(DIST)-linux-$(shell uname -m)
 .PHONY: dist bindist
 dist:
 	@git rev-parse HEAD > /dev/null 2>&1 || { echo 'make dist packs what is committed: it needs a clone' >&2; exit 1; }
@@ -361,7 +360,7 @@ bindist: $(BUILD)/dist/weir all
 	lib/bindist.sh $(BUILD)/dist/stage/$(BINDIST) $(BUILD)/dist/weir $(LIBA) $(HDF5_STATIC) $(LIBS_BUNDLE)
 	install -m 644 LICENSE README.md $(BUILD)/dist/stage/$(BINDIST)/share/doc/weir/
 	@mkdir -p build
-	$(DISTTAR) -C $(BUILD)/dist/stage -c $(BINDIST) | gzip -n > build/$(BINDIST).tar.gz
+	tar --sort=name --owner=0 --group=0 --numeric-owner -C $(BUILD)/dist/stage -c $(BINDIST) | gzip -n > build/$(BINDIST).tar.gz
 	@ls -l build/$(BINDIST).tar.gz
 
 format:

@@ -34,7 +34,7 @@ for owner in libhdf5-dev libaec-dev zlib1g-dev libdeflate-dev; do
     [ ! -f "/usr/share/doc/$owner/copyright" ] || install -m 644 "/usr/share/doc/$owner/copyright" "$tree/share/doc/weir/licences/$owner"
 done
 
-# `open` would join a duplicate member's name; ADDLIB keeps all.
+# ADDLIB keeps members of one name apart that stand in several archives.
 {
     echo "CREATE $tree/lib/libweir.a"
     for archive; do echo "ADDLIB $archive"; done

@@ -14,8 +14,8 @@ CLONE = (ROOT / ".git").exists()
 SENTENCE = "Among the places of Colorado is Boulder."
 
 
-def make(*targets, cwd=ROOT):
-    p = subprocess.run(["make", *targets], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def make(*targets):
+    p = subprocess.run(["make", *targets], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert p.returncode == 0, p.stderr
     return p.stdout
 
@@ -33,7 +33,7 @@ def dist():
     return ROOT / f"build/weir-{version}.tar.gz"
 
 
-def test_the_source_is_what_is_committed(tmp_path):
+def test_the_source_is_what_is_committed():
     if not CLONE:  # a tarball that was unpacked: it says why not
         p = subprocess.run(["make", "dist"], cwd=ROOT, stderr=subprocess.PIPE, text=True)
         assert p.returncode != 0 and "it needs a clone" in p.stderr

@@ -12,12 +12,7 @@
 
 void weir_chart_open(FILE *out, double width, double height, const char *title)
 {
-    fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" viewBox=\"0 0 %g %g\" role=\"img\" "
-            "font-family=\"sans-serif\" font-size=\"12\" fill=\"#1b1f27\">\n<title>",
-            width, height, width, height);
-    weir_svg_text(out, title, strlen(title), 0, false);
-    fputs("</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", out);
+    weir_svg_open(out, width, height, NULL, title);
 }
 
 void weir_chart_number(FILE *out, double v)

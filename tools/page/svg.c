@@ -5,16 +5,23 @@
 
 #include "cli/printable.h"
 
-void weir_svg_begin(FILE *out, double width, double height, const char *tool, const char *title)
+void weir_svg_open(FILE *out, double width, double height, const char *tool, const char *title)
 {
     fprintf(out,
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" viewBox=\"0 0 %g %g\" role=\"img\" "
             "font-family=\"sans-serif\" font-size=\"12\" fill=\"#1b1f27\">\n<title>",
             width, height, width, height);
     weir_svg_text(out, title, strlen(title), 0, false);
-    fprintf(out, "</title>\n<desc>%s %s</desc>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n", tool,
-            weir_version());
+    fputs("</title>\n", out);
+    if (tool)
+        fprintf(out, "<desc>%s %s</desc>\n", tool, weir_version());
+    fputs("<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", out);
+}
+
+void weir_svg_begin(FILE *out, double width, double height, const char *tool, const char *title)
+{
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
+    weir_svg_open(out, width, height, tool, title);
 }
 
 void weir_svg_end(FILE *out)

@@ -7,6 +7,8 @@
 /* Begins a picture of this size with a white ground; title in printable form. tool: "weir logit-lens", by which an
  * earlier output is known. */
 void weir_svg_begin(FILE *out, double width, double height, const char *tool, const char *title);
+/* The same inside a page: without the head of an XML file. tool may be NULL. */
+void weir_svg_open(FILE *out, double width, double height, const char *tool, const char *title);
 void weir_svg_end(FILE *out);
 /* Bytes in printable form (cli/printable.h) with XML's own characters escaped, cut to so many columns (0: whole); a
  * space at the beginning is drawn as a dot if `dot`. Out of memory: nothing is written, and ferror(out) stays as it
